@@ -1,0 +1,82 @@
+"""The two kinds of stage a corpus pipeline is made of. Stages are pure; engines decide where and when they run.
+
+`Map`       batch -> batch: edits text, adds measures, sets verdicts. Sees one document at a time, so it may run
+            anywhere and in any order.
+`Exchange`  documents that share a key must meet. Three pure steps: `emit` (batch -> keys), `resolve` (all entries of
+            some keys -> findings), `apply` (batch + its findings -> batch). `resolve` must not depend on the order in
+            which entries arrive, so that shards, workers and engines cannot change the result.
+
+Every stage is a frozen dataclass whose fields are its parameters: they are what a recipe can set, what the
+fingerprint covers and what `explain` prints.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+# Every key entry starts with these columns; an exchange may add small ones of its own.
+KEY_FIELDS = [
+    pa.field("key", pa.uint64(), nullable=False),
+    pa.field("shard", pa.int32(), nullable=False),
+    pa.field("row", pa.int64(), nullable=False),
+]
+# Findings go back to the shard and row they speak of.
+FINDING_FIELDS = [
+    pa.field("shard", pa.int32(), nullable=False),
+    pa.field("row", pa.int64(), nullable=False),
+    pa.field("cause", pa.string()),
+]
+
+
+class Stage(ABC):
+    """What maps and exchanges have in common."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def parameters(self) -> dict[str, Any]:
+        """The stage's settings as plain values; part of the fingerprint of all it produces."""
+        return {"stage": self.name, "version": self.version, **asdict(self)}  # type: ignore[call-overload]
+
+
+class Map(Stage):
+    """batch -> batch, row by row. `needs` and `gives` name the columns it reads and the columns it writes."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[str, ...]: ...
+
+    @property
+    @abstractmethod
+    def gives(self) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
+
+
+class Exchange(Stage):
+    """Documents that share a key meet, in partitions of the key space."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[str, ...]: ...
+
+    @property
+    @abstractmethod
+    def gives(self) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
+        """Entries (KEY_FIELDS plus what `resolve` needs) of the rows that take part."""
+
+    @abstractmethod
+    def resolve(self, entries: pa.Table) -> pa.Table:
+        """Findings (FINDING_FIELDS plus what `apply` needs) from all entries of one partition, in any order."""
+
+    @abstractmethod
+    def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
+        """The batch with its findings written in. `findings` holds the shard's rows of this batch only."""
