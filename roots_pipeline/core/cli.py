@@ -1,0 +1,38 @@
+"""The border between our commands and a person: mistakes become one sentence, bugs keep their traceback.
+
+Exit codes: 0 done, 2 the user can fix it, 130 stopped with Ctrl-C, 1 a bug of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from roots_pipeline.core.errors import RootbloomError
+from roots_pipeline.core.storage import explain_os_error
+
+
+def new_app(help_text: str) -> typer.Typer:
+    """A typer application with our conventions."""
+    return typer.Typer(help=help_text, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def run_app(app: typer.Typer) -> NoReturn:
+    """Run a command line and leave with its exit code; typer itself answers wrong options (exit code 2)."""
+    try:
+        app()
+    except RootbloomError as error:
+        _fail(error)
+    except OSError as error:
+        sentence = explain_os_error(error)
+        if sentence is None:
+            raise
+        _fail(sentence)
+    sys.exit(0)
+
+
+def _fail(error: RootbloomError) -> NoReturn:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)

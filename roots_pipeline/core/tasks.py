@@ -1,0 +1,73 @@
+"""Tasks: the unit of work that every engine runs, and the record that makes a run resumable.
+
+A task is a module-level function with plain arguments. It writes files only through `Commit.file`, and when it
+returns, a record (JSON) is committed with its fingerprint, its files and its result. A task whose record is there,
+carries the same fingerprint and whose files still have their sizes is not run again: its old result is returned.
+The record is written last, so a task killed anywhere is simply run again and overwrites its own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from roots_pipeline.core.errors import StorageError
+from roots_pipeline.core.storage import commit_file, hash_file, read_json, size_of, write_json
+
+
+class Commit:
+    """Collects the files of one task; `file(path)` yields the temporary path to write to."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, Any]] = {}
+
+    @contextmanager
+    def file(self, path: str) -> Iterator[str]:
+        """Write `path` atomically and note its size and hash in the task's record."""
+        with commit_file(path) as temporary:
+            yield temporary
+            self.files[path] = {"size": size_of(temporary), "xxh3": hash_file(temporary)}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work: `function(commit, **arguments)` returns a JSON-able dictionary.
+
+    `fingerprint` must cover everything that decides the bytes of its files; `record` is where its record goes.
+    """
+
+    name: str
+    record: str
+    fingerprint: str
+    function: Callable[..., dict[str, Any]]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """Runs tasks that do not depend on each other and returns their results in order."""
+
+    def run(self, tasks: Sequence[Task], title: str) -> list[dict[str, Any]]: ...
+
+
+def finished_result(task: Task) -> dict[str, Any] | None:
+    """The recorded result if the task need not run again, else None."""
+    try:
+        record = read_json(task.record)
+    except (FileNotFoundError, StorageError):
+        return None
+    if not isinstance(record, dict) or record.get("fingerprint") != task.fingerprint:
+        return None
+    if any(size_of(path) != entry["size"] for path, entry in record["files"].items()):
+        return None
+    result: dict[str, Any] = record["result"]
+    return result
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """Run one task here and commit its record."""
+    commit = Commit()
+    result = task.function(commit, **task.arguments)
+    write_json(task.record, {"fingerprint": task.fingerprint, "files": commit.files, "result": result})
+    return result
