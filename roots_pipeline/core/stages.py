@@ -69,6 +69,10 @@ class Exchange(Stage):
     @abstractmethod
     def gives(self) -> tuple[str, ...]: ...
 
+    def prepare(self) -> Map | None:
+        """What has to be taken from the text before keys can be emitted; runs in the pass over the text."""
+        return None
+
     @abstractmethod
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         """Entries (KEY_FIELDS plus what `resolve` needs) of the rows that take part."""

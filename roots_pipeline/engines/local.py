@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 from types import TracebackType
@@ -30,6 +30,7 @@ class LocalEngine:
         self.workers = workers or os.cpu_count() or 1
         self._progress = progress or Progress(quiet=True)
         self._pool: ProcessPoolExecutor | None = None
+        self.tasks_run = 0
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -44,6 +45,7 @@ class LocalEngine:
         results = [finished_result(task) for task in tasks]
         todo = [index for index, result in enumerate(results) if result is None]
         self._progress.event("tasks", stage=title, run=len(todo), reused=len(tasks) - len(todo))
+        self.tasks_run += len(todo)
         if todo:
             with self._progress.stage(title, len(todo)) as bar:
                 if self.workers == 1:
@@ -65,14 +67,14 @@ class LocalEngine:
                     waiting[pool.submit(run_task, tasks[index])] = index
                 if not waiting:
                     return
-                done, _ = wait(waiting, return_when=FIRST_EXCEPTION if len(waiting) == 1 else "FIRST_COMPLETED")
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
-                    index = waiting.pop(future)
-                    results[index] = future.result()
+                    results[waiting[future]] = future.result()
+                    del waiting[future]
                     advance()
         except BrokenProcessPool as error:
             self._pool = None
-            names = ", ".join(sorted(tasks[index].name for index in waiting.values()) or ["its tasks"])
+            names = ", ".join(sorted(tasks[index].name for index in waiting.values()))
             raise EngineError(
                 f"a worker process died while these were under way: {names}.",
                 hint="It may have been killed or have run out of memory; the same command takes up where this ended.",

@@ -1,0 +1,67 @@
+# Rootbloom: from raw text to a trained BLOOM.
+#   make corpus tokenizer train      the whole chain on the embedded sample (sets everything up first)
+#   make help                        all targets
+
+RECIPE ?= sample
+RUN ?= runs/sample
+WORKERS ?=
+PROCESSES ?= 1
+PYTHON ?= python3
+
+BIN := .venv/bin
+READY := .venv/.ready
+options = --recipe $(RECIPE) --run $(RUN)
+workers = $(if $(WORKERS),--workers $(WORKERS))
+
+.PHONY: help setup corpus tokenizer mixture train report generate check lint types test chain bench faults clean
+.DEFAULT_GOAL := help
+
+help:  ## List the targets
+	@echo "make TARGET [RECIPE=name-or-file.yaml] [RUN=folder] [WORKERS=n] [PROCESSES=n]"
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+
+setup: $(READY)  ## Create .venv from requirements.lock and compile the kernels (done by every other target when needed)
+
+$(READY): requirements.lock pyproject.toml
+	@PYTHON="$(PYTHON)" bash .ci/setup
+
+corpus: $(READY)  ## Raw text to RUN/corpus
+	$(BIN)/python -m roots_pipeline run $(options) $(workers)
+	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+tokenizer: $(READY)  ## RUN/corpus to RUN/tokenizer
+	$(BIN)/python -m tokenizer train $(options) $(workers)
+	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+mixture: $(READY)  ## RUN/corpus and RUN/tokenizer to RUN/mixture
+	$(BIN)/python -m mixtures write $(options) $(workers)
+	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+train: mixture  ## RUN/mixture to RUN/model (writes the mixture first)
+	$(BIN)/python -m train run $(options) --processes $(PROCESSES)
+	$(BIN)/python -m train export --run $(RUN)
+	$(BIN)/python -m train generate --run $(RUN) --prompt "The old mill"
+	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+report: $(READY)  ## Write RUN/report.html from whatever is in RUN
+	$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+lint: $(READY)  ## Style (ruff)
+	$(BIN)/ruff check .
+
+types: $(READY)  ## Types (mypy --strict)
+	$(BIN)/mypy
+
+check: lint types  ## Style and types
+
+test: $(READY)  ## The test suite
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+bench: $(READY)  ## Side by side with peers, in CPU time (needs a folder of real text; minutes)
+	$(BIN)/python -m benchmarks
+
+faults: $(READY)  ## Kill runs at random moments and compare the bytes with an undisturbed run (minutes)
+	$(BIN)/python -m tests.faults
+
+clean:  ## Remove runs and the environment
+	rm -rf .venv runs

@@ -1,0 +1,64 @@
+"""Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from roots_pipeline.config import load_corpus_recipe
+from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.manifest import Manifest
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.storage import join
+from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.run import run_corpus
+
+app = new_app("Raw text to a filtered, deduplicated corpus.")
+
+Recipe = Annotated[str, typer.Option(help="Name of a built-in recipe, or path to a YAML file.")]
+Run = Annotated[str, typer.Option(help="Folder of the run; the corpus goes to RUN/corpus.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
+
+
+@app.callback()
+def _commands() -> None:
+    """Raw text to a filtered, deduplicated corpus."""
+
+
+@app.command()
+def run(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False) -> None:
+    """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
+    progress = Progress(quiet=quiet)
+    checked = load_corpus_recipe(recipe)
+    folder = join(run, "corpus")
+    with LocalEngine(workers, progress) as engine:
+        manifest = run_corpus(checked, folder, engine, progress)
+        _print_summary(manifest, folder, engine.tasks_run)
+
+
+def _print_summary(manifest: Manifest, folder: str, tasks: int) -> None:
+    counts = manifest.counts
+    table = Table(title=f"corpus in {folder}", title_justify="left")
+    for column in ("source", "read", "kept", "dropped", "most frequent reasons"):
+        table.add_column(column, justify="right" if column in ("read", "kept", "dropped") else "left")
+    sources: dict[str, dict[str, int]] = {}
+    for source, _, verdict, documents, _ in counts["by_source_language_verdict"]:
+        sources.setdefault(source, {}).setdefault(verdict, 0)
+        sources[source][verdict] += documents
+    for source, verdicts in sources.items():
+        kept, read = verdicts.pop("", 0), sum(verdicts.values())
+        top = sorted(verdicts.items(), key=lambda item: (-item[1], item[0]))[:3]
+        table.add_row(source, str(kept + read), str(kept), str(read), ", ".join(f"{name} {n}" for name, n in top))
+    console = Console(width=None if Console().is_terminal else 120)
+    console.print(table)
+    print(f"{counts['kept']} of {counts['read']} documents kept ({counts['kept_bytes']:,} bytes); {tasks} tasks run.")
+    if counts["bad_records"]:
+        print(f"{counts['bad_records']} records could not be read: see {join(folder, 'quarantine')}.")
+
+
+if __name__ == "__main__":
+    run_app(app)

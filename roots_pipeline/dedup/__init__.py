@@ -1,0 +1,1 @@
+"""Duplicates: stages that let documents meet and keep exactly one of each group."""

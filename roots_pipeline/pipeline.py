@@ -1,0 +1,81 @@
+"""THE page to read first: a recipe becomes the ordered list of steps, here and nowhere else.
+
+    sources ─▶ read + measure ─▶ judge + emit keys ─▶ resolve ─▶ apply, measure … ─▶ write
+               (needs text)      (needs measures)     (keys)                         documents, rejected
+
+The recipe lists stages in order. An `Exchange` (documents that share a key must meet) cuts the list into phases. Inside
+a phase, maps that need text or compute measures run together in one pass over the text; maps that only judge measures
+are kept apart, behind them. That is sound because a judge reads nothing but measures and every measure is taken of
+every document, and it is why a changed threshold never reads a text again: its step has a fingerprint of its own.
+
+Each step writes only the columns it changed, row by row beside those of the steps before (`columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from roots_pipeline.config import CorpusRecipe
+from roots_pipeline.core.stages import Exchange, Map, Stage
+
+_VERDICT_COLUMNS = {"verdict", "cause"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A stage and the groups of sources it works on (None: all)."""
+
+    stage: Stage
+    on: tuple[str, ...] | None
+
+    def works_on(self, group: str) -> bool:
+        return self.on is None or group in self.on
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What lies between two exchanges: measures first, then judges, then the exchange that ends it (if any)."""
+
+    measures: tuple[Placed, ...]
+    judges: tuple[Placed, ...]
+    exchange: Placed | None
+
+
+def build_phases(recipe: CorpusRecipe) -> list[Phase]:
+    """The phases of a recipe; the last one has no exchange."""
+    phases: list[Phase] = []
+    measures: list[Placed] = []
+    judges: list[Placed] = []
+    for entry in recipe.stages:
+        placed = Placed(entry.made, tuple(entry.on) if entry.on is not None else None)
+        if isinstance(placed.stage, Exchange):
+            if (prepare := placed.stage.prepare()) is not None:
+                # Taken in the first pass over the text if no stage has edited the text since.
+                unedited = bool(phases) and not _edits_text([*measures, *(m for p in phases[1:] for m in p.measures)])
+                if unedited and not _edits_text(phases[0].measures):
+                    phases[0] = replace(phases[0], measures=(*phases[0].measures, Placed(prepare, placed.on)))
+                else:
+                    measures.append(Placed(prepare, placed.on))
+            phases.append(Phase(tuple(measures), tuple(judges), placed))
+            measures, judges = [], []
+        elif is_judge(placed.stage):
+            judges.append(placed)
+        else:
+            measures.append(placed)
+    phases.append(Phase(tuple(measures), tuple(judges), None))
+    return phases
+
+
+def is_judge(stage: Stage) -> bool:
+    """Whether a map does nothing but set verdicts from measures."""
+    return isinstance(stage, Map) and "text" not in stage.needs and set(stage.gives) <= _VERDICT_COLUMNS
+
+
+def _edits_text(placed: Sequence[Placed]) -> bool:
+    return any(isinstance(entry.stage, Map) and "text" in entry.stage.gives for entry in placed)
+
+
+def maps_for(placed: Sequence[Placed], group: str) -> list[Map]:
+    """The maps of a list that work on a group of sources."""
+    return [entry.stage for entry in placed if entry.works_on(group) and isinstance(entry.stage, Map)]

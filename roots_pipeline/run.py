@@ -1,0 +1,253 @@
+"""Run a recipe: schedule the tasks of every step on an engine, check the sums, write the manifest.
+
+In: a checked recipe. Out: `documents/`, `rejected/`, `quarantine/` and `manifest.json` in the corpus folder. What to
+run, and in what order, is `pipeline`'s; what a task does is `steps`'; this module only ties them together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from roots_pipeline import __version__
+from roots_pipeline.config import CorpusRecipe
+from roots_pipeline.core.errors import EmptyOutputError, SourceError
+from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.stages import Exchange
+from roots_pipeline.core.storage import (
+    fingerprint,
+    is_remote,
+    join,
+    list_files,
+    lock_folder,
+    remove_file,
+    sweep_temporaries,
+)
+from roots_pipeline.core.tasks import Engine, Task, finished_result
+from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
+from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
+from roots_pipeline.steps import Findings, judge_shard, output_schema, read_shard, resolve_keys, write_shard
+
+# Libraries whose version can change what comes out.
+_LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
+_PARTITION_BYTES = 256 << 20
+_MAXIMUM_PARTITIONS = 256
+
+
+@dataclass(slots=True)
+class _State:
+    """Where a shard stands: its stage files so far and the fingerprint of all that made them."""
+
+    shard: Shard
+    view: list[str]
+    print: str
+
+
+def run_corpus(recipe: CorpusRecipe, folder: str, engine: Engine, progress: Progress) -> Manifest:
+    """Run a recipe into a folder and return its manifest.
+
+    Raises SourceError (missing input, too many bad records), EmptyOutputError, StorageError, EngineError.
+    """
+    started = time.time()
+    with lock_folder(folder):
+        sweep_temporaries(folder)
+        return _Run(recipe, folder, engine, progress).go(started)
+
+
+class _Run:
+    def __init__(self, recipe: CorpusRecipe, folder: str, engine: Engine, progress: Progress) -> None:
+        self.recipe, self.folder, self.engine, self.progress = recipe, folder, engine, progress
+        self.shards = plan_shards(recipe)
+        self.phases = build_phases(recipe)
+        self.hashes = hash_inputs(self.shards, work_path(folder, "inputs", "hashes.json"))
+        self.code = code_fingerprint()
+        self.partitions = min(
+            _MAXIMUM_PARTITIONS, 1 + sum(shard.size for shard in self.shards) // _PARTITION_BYTES
+        )
+
+    def go(self, started: float) -> Manifest:
+        states, read = self._read()
+        self._check_bad(read)
+        findings: Findings | None = None
+        found: list[str] = []
+        for number, phase in enumerate(self.phases):
+            if number > 0 and phase.measures:
+                states = self._judge(f"{number}-measure", states, findings, found, phase.measures, None)
+                findings, found = None, []
+            if phase.exchange is not None:
+                states = self._judge(f"{number}-judge", states, findings, found, phase.judges, phase.exchange)
+                findings, found = self._resolve(f"{number}-resolve", states, phase.exchange)
+        results = self._write(states, findings, found, self.phases[-1])
+        return self._finish(read, results, started)
+
+    def _read(self) -> tuple[list[_State], list[dict[str, Any]]]:
+        tasks, states = [], []
+        for shard in self.shards:
+            maps = maps_for(self.phases[0].measures, shard.source.group)
+            reader = shard.source.reader
+            output = work_path(self.folder, "0-read", f"{shard.name}.parquet")
+            mark = fingerprint([
+                self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
+                [[file.path, self.hashes[file.path]] for file in shard.files],
+            ])
+            arguments = {
+                "reader": reader, "files": [file.path for file in shard.files], "maps": maps, "output": output,
+                "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
+            }
+            record = work_path(self.folder, "0-read", f"{shard.name}.json")
+            tasks.append(Task(shard.name, record, mark, read_shard, arguments))
+            states.append(_State(shard, [output], mark))
+        return states, self.engine.run(tasks, "read and measure")
+
+    def _check_bad(self, read: Sequence[dict[str, Any]]) -> None:
+        bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)
+        if bad and bad > self.recipe.maximum_bad_share * (bad + rows):
+            first = next(result["first_bad"] for result in read if result["bad"])
+            raise SourceError(
+                f"{bad} of {bad + rows} records cannot be read, more than maximum_bad_share "
+                f"({self.recipe.maximum_bad_share}) allows; the first: {first}.",
+                where=join(self.folder, "quarantine"),
+                hint="Mend the input, or raise maximum_bad_share in the recipe.",
+            )
+
+    def _judge(self, step: str, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
+               placed: Sequence[Placed], ending: Placed | None) -> list[_State]:
+        tasks, after = [], []
+        for state in states:
+            group = state.shard.source.group
+            maps = maps_for(placed, group)
+            exchange = ending.stage if ending is not None and ending.works_on(group) else None
+            assert exchange is None or isinstance(exchange, Exchange)
+            output = work_path(self.folder, step, f"{state.shard.name}.parquet")
+            mark = fingerprint([
+                state.print, list(found), [stage.parameters() for stage in maps],
+                exchange.parameters() if exchange else None, self.partitions, state.shard.number,
+            ])
+            arguments = {
+                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "exchange": exchange, "partitions": self.partitions, "output": output,
+                "keys": work_path(self.folder, step, f"{state.shard.name}.keys"),
+            }
+            record = work_path(self.folder, step, f"{state.shard.name}.json")
+            tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
+            after.append(_State(state.shard, [*state.view, output], mark))
+        self.engine.run(tasks, step.partition("-")[2])
+        return after
+
+    def _resolve(self, step: str, states: Sequence[_State], ending: Placed) -> tuple[Findings, list[str]]:
+        exchange = ending.stage
+        assert isinstance(exchange, Exchange)
+        taking = [state for state in states if ending.works_on(state.shard.source.group)]
+        keys = [f"{state.view[-1].removesuffix('.parquet')}.keys" for state in taking]
+        tasks, paths = [], []
+        for partition in range(self.partitions if keys else 0):
+            output = work_path(self.folder, step, f"{partition:04d}.parquet")
+            mark = fingerprint([[state.print for state in taking], exchange.parameters(), partition])
+            arguments = {"exchange": exchange, "keys": keys, "partition": partition, "output": output}
+            record = work_path(self.folder, step, f"{partition:04d}.json")
+            tasks.append(Task(f"{exchange.name} {partition}", record, mark, resolve_keys, arguments))
+            paths.append(output)
+        results = self.engine.run(tasks, f"resolve {exchange.name}")
+        return Findings(exchange, tuple(paths)), [result["findings"] for result in results]
+
+    def _write(self, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
+               phase: Phase) -> list[dict[str, Any]]:
+        groups = sorted({shard.source.group for shard in self.shards})
+        schema = output_schema([
+            [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
+            for group in groups
+        ])
+        tasks = []
+        for state in states:
+            maps = maps_for(phase.judges, state.shard.source.group)
+            mark = fingerprint([
+                state.print, list(found), [stage.parameters() for stage in maps], str(schema), self.recipe.rejected_text,
+            ])
+            arguments = {
+                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "schema": schema, "rejected_text": self.recipe.rejected_text,
+                "documents": join(self.folder, "documents", f"{state.shard.name}.parquet"),
+                "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),
+            }
+            record = work_path(self.folder, "write", f"{state.shard.name}.json")
+            tasks.append(Task(state.shard.name, record, mark, write_shard, arguments))
+        if any(finished_result(task) is None for task in tasks):
+            remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
+        return self.engine.run(tasks, "write")
+
+    def _finish(self, read: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]], started: float) -> Manifest:
+        self._remove_strangers(read)
+        table: Counter[tuple[str, str, str]] = Counter()
+        sizes: Counter[tuple[str, str, str]] = Counter()
+        for shard, result in zip(self.shards, results, strict=True):
+            for language, verdict, documents, size in result["by_language_and_verdict"]:
+                table[shard.source.name, language, verdict] += documents
+                sizes[shard.source.name, language, verdict] += size
+        kept = sum(result["kept"] for result in results)
+        rows = sum(result["rows"] for result in read)
+        if rows != sum(table.values()):
+            raise AssertionError(f"read {rows} documents but wrote {sum(table.values())}")
+        self._check_empty(kept, rows, table)
+        files = {
+            path.removeprefix(self.folder.rstrip("/") + "/"): entry
+            for result in results for path, entry in result["files"].items()
+        }
+        counts = {
+            "read": rows, "kept": kept, "rejected": rows - kept, "bad_records": sum(result["bad"] for result in read),
+            "kept_bytes": sum(size for key, size in sizes.items() if not key[2]),
+            "by_source_language_verdict": [[*key, table[key], sizes[key]] for key in sorted(table)],
+        }
+        inputs = {shard.name: [[file.path, self.hashes[file.path]] for file in shard.files] for shard in self.shards}
+        manifest = write_manifest(
+            self.folder, "corpus", config=self.recipe.model_dump(mode="json"), inputs=inputs, counts=counts,
+            fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), files=files,
+        )
+        note_history(self.folder, started, step="corpus", kept=kept, rejected=rows - kept)
+        return manifest
+
+    def _check_empty(self, kept: int, rows: int, table: Counter[tuple[str, str, str]]) -> None:
+        if kept or self.recipe.allow_empty:
+            return
+        verdicts: Counter[str] = Counter()
+        for (_, _, verdict), documents in table.items():
+            verdicts[verdict] += documents
+        reasons = ", ".join(f"{name} {number}" for name, number in verdicts.most_common(5))
+        cause = f"all {rows} documents were dropped ({reasons})." if rows else "the sources hold no readable document."
+        raise EmptyOutputError(cause, where=self.folder,
+                               hint="Loosen the stages of the recipe, or set allow_empty: true if this is wanted.")
+
+    def _remove_strangers(self, read: Sequence[dict[str, Any]]) -> None:
+        """Files of shards that this recipe no longer has."""
+        known = {f"{shard.name}.parquet" for shard in self.shards}
+        bad = {f"{shard.name}.parquet" for shard, result in zip(self.shards, read, strict=True) if result["bad"]}
+        for part, names in (("documents", known), ("rejected", known), ("quarantine", bad)):
+            for path in list_files(join(self.folder, part), ".parquet"):
+                if path.rsplit("/", 1)[-1] not in names:
+                    remove_file(path)
+        if not is_remote(self.folder):
+            prefixes = {shard.name for shard in self.shards}
+            for step in Path(self.folder, ".work").glob("*-*"):
+                for file in step.iterdir():
+                    if file.stem not in prefixes and not file.stem.isdigit():
+                        file.unlink()
+
+
+def code_fingerprint() -> str:
+    """Hash of the code that decides what documents look like, and of the libraries it leans on."""
+    root = Path(__file__).parent
+    digest = xxhash.xxh3_128(__version__)
+    for path in sorted(root.rglob("*.py")):
+        part = path.relative_to(root).parts[0]
+        if part not in ("sample", "report", "engines", "__main__.py"):
+            digest.update(path.read_bytes())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {version(name)}")
+    return digest.hexdigest()

@@ -1,0 +1,54 @@
+"""The names a recipe may use, and what they stand for: explicit tables, no registration by import.
+
+`SOURCES` maps the `kind` of a source to its reader, `STAGES` the name of a stage to its class. Both kinds are frozen
+dataclasses, so their fields are the keys that a recipe may set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.stages import Stage
+from roots_pipeline.dedup.exact import ExactDuplicates
+from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
+from roots_pipeline.rules.massivetext import MassiveText
+from roots_pipeline.rules.thresholds import Thresholds
+from roots_pipeline.sources import SOURCES
+
+STAGES: dict[str, type[Stage]] = {
+    stage.name: stage
+    for stage in (LanguageIdentification, LanguageAgreement, MassiveText, Thresholds, ExactDuplicates)
+}
+
+
+def make_stage(name: str, settings: Mapping[str, Any]) -> Stage:
+    """A stage from its recipe entry. Raises ValueError with a sentence for an unknown name, key or value."""
+    if name not in STAGES:
+        raise ValueError(f"unknown stage '{name}'. {nearest(name, list(STAGES))}")
+    stage: Stage = _make(STAGES[name], f"stage '{name}'", settings)
+    return stage
+
+
+def make_reader(kind: str, settings: Mapping[str, Any]) -> Any:
+    """A reader from its recipe entry. Raises ValueError with a sentence for an unknown kind, key or value."""
+    if kind not in SOURCES:
+        raise ValueError(f"unknown kind of source '{kind}'. {nearest(kind, list(SOURCES))}")
+    return _make(SOURCES[kind], f"source of kind '{kind}'", settings)
+
+
+def _make(kind: type[Any], what: str, settings: Mapping[str, Any]) -> Any:
+    known = [entry.name for entry in fields(kind) if entry.init]
+    for key in settings:
+        if key not in known:
+            raise ValueError(f"unknown key '{key}' in {what}. {nearest(key, known)}")
+    try:
+        return TypeAdapter(kind).validate_python(dict(settings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{what}: {place}: {first['msg']} (found {first['input']!r})"[:400]) from error

@@ -1,0 +1,219 @@
+"""The tasks of a corpus run: pure functions from files to files, the same for every engine.
+
+`read_shard`     input files  -> stage file (text, measures) + quarantine
+`judge_shard`    stage files (+ findings of the exchange before) -> stage file (what changed) + key blocks
+`resolve_keys`   the key blocks of one partition, from all shards -> findings
+`write_shard`    stage files (+ findings) -> documents (kept) + rejected, and the counts
+
+Memory is bounded by a few batches, and by one partition of keys in `resolve_keys`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from roots_pipeline.columns import BatchWriter, ColumnView, open_parquet
+from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
+from roots_pipeline.core.stages import Exchange, Map
+from roots_pipeline.core.storage import hash_file, open_read
+from roots_pipeline.core.tasks import Commit
+from roots_pipeline.sources.base import Quarantined
+
+BATCH_BYTES = 8 << 20
+EXCERPT_CHARACTERS = 1000
+_QUARANTINE = pa.schema([("file", pa.string()), ("record", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings of one exchange, to be applied by the next step that reads a shard."""
+
+    exchange: Exchange
+    paths: tuple[str, ...]
+
+
+def read_shard(commit: Commit, *, reader: Any, files: Sequence[str], maps: Sequence[Map], output: str,
+               quarantine: str) -> dict[str, Any]:
+    """Read input files and take all measures that need no other document."""
+    bad: list[Quarantined] = []
+    with commit.file(output) as path, BatchWriter(path, _after(maps, DOCUMENT_SCHEMA)) as out:
+        for file in files:
+            for item in reader.read(file, BATCH_BYTES):
+                if isinstance(item, Quarantined):
+                    bad.append(item)
+                elif item.num_rows:
+                    out.write(_run(maps, item))
+    if bad:
+        columns = [[getattr(item, name) for item in bad] for name in _QUARANTINE.names]
+        with commit.file(quarantine) as path:
+            pq.write_table(pa.table(columns, schema=_QUARANTINE), path, compression="zstd")
+    first = f"{bad[0].file}:{bad[0].record or ''} {bad[0].reason}" if bad else None
+    return {"rows": out.rows, "bad": len(bad), "first_bad": first}
+
+
+def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
+                exchange: Exchange | None, partitions: int, output: str, keys: str) -> dict[str, Any]:
+    """Apply findings, run maps, and emit the keys of the next exchange; only changed columns are written."""
+    changed = [name for part in (findings.exchange if findings else None, *maps) if part for name in part.gives]
+    emitted: list[pa.Table] = []
+    source = ColumnView(view)
+    needed = _needed(findings, maps) | set(exchange.needs if exchange else ()) | set(changed)
+    schema = _after(maps, pa.schema([field for field in source.schema if field.name in needed]))
+    written = [name for name in schema.names if name in changed]
+    with commit.file(output) as path, BatchWriter(path, pa.schema([schema.field(name) for name in written])) as out:
+        for batch, row in _stream(source, shard, needed, findings, maps):
+            if exchange is not None:
+                emitted.append(exchange.emit(batch, shard, row))
+            out.write(batch.select(written))
+    if exchange is not None:
+        if not emitted:
+            emitted = [exchange.emit(_empty(schema), shard, 0)]
+        with commit.file(keys) as path:
+            _write_partitions(pa.concat_tables(emitted).combine_chunks(), partitions, path)
+    return {"rows": out.rows, "entries": sum(table.num_rows for table in emitted)}
+
+
+def resolve_keys(commit: Commit, *, exchange: Exchange, keys: Sequence[str], partition: int, output: str) -> dict[str, Any]:
+    """Let the entries of one partition meet; `findings` in the result names the content, not the file."""
+    tables = []
+    for path in keys:
+        with pa.ipc.open_file(open_read(path)) as blocks:
+            tables.append(pa.Table.from_batches([blocks.get_batch(partition)]))
+    found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
+    found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
+    with commit.file(output) as path:
+        pq.write_table(found, path, compression="zstd", row_group_size=64_000)
+        content = hash_file(path)
+    return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
+
+
+def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
+                schema: pa.Schema, documents: str, rejected: str, rejected_text: str) -> dict[str, Any]:
+    """Write kept and rejected documents and count them by language and verdict."""
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    source = ColumnView(view)
+    document_schema = pa.schema([field for field in schema if field.name not in ("verdict", "cause")])
+    with (commit.file(documents) as path, BatchWriter(path, document_schema) as good,
+          commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema)) as dropped):
+        for batch, _ in _stream(source, shard, set(source.schema.names), findings, maps):
+            batch = _conform(batch, schema)
+            mask = kept(batch)
+            _count(batch, counts, sizes)
+            if mask.any():
+                good.write(batch.filter(pa.array(mask)).select(document_schema.names))
+            if not mask.all():
+                dropped.write(_shorten(batch.filter(pa.array(~mask)), rejected_text))
+    rows = [[*key, counts[key], sizes[key]] for key in sorted(counts)]
+    return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows, "files": commit.files}
+
+
+def _run(maps: Sequence[Map], batch: pa.RecordBatch) -> pa.RecordBatch:
+    for stage in maps:
+        batch = stage(batch)
+    return batch
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def _after(maps: Sequence[Map], schema: pa.Schema) -> pa.Schema:
+    """The schema that maps make of a schema, found by running them on no rows."""
+    return _run(maps, _empty(schema)).schema
+
+
+def output_schema(chains: Sequence[Sequence[Map]]) -> pa.Schema:
+    """One schema for all documents of a corpus: the document columns, then every measure that any chain takes."""
+    fields = {field.name: field for field in DOCUMENT_SCHEMA}
+    for maps in chains:
+        for field in _after(maps, DOCUMENT_SCHEMA):
+            if not field.name.startswith("_"):
+                fields.setdefault(field.name, field)
+    return pa.schema(list(fields.values()))
+
+
+def _needed(findings: Findings | None, maps: Sequence[Map]) -> set[str]:
+    names = {name for stage in maps for name in stage.needs}
+    return names | (set(findings.exchange.needs) if findings else set()) | {"verdict", "cause"}
+
+
+def _stream(source: ColumnView, shard: int, columns: set[str], findings: Findings | None,
+            maps: Sequence[Map]) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Batches of a shard with findings applied and maps run, each with the number of its first row."""
+    found = _findings_of(findings, shard) if findings else None
+    row = 0
+    for index in range(source.batches):
+        batch = source.read(index, columns)
+        if findings is not None and found is not None:
+            begin, end = np.searchsorted(found.column("row").to_numpy(), [row, row + batch.num_rows])
+            batch = findings.exchange.apply(batch, found.slice(begin, end - begin), row)
+        yield _run(maps, batch), row
+        row += batch.num_rows
+
+
+def _findings_of(findings: Findings, shard: int) -> pa.Table:
+    parts = []
+    for path in findings.paths:
+        file = open_parquet(path)
+        for group in range(file.num_row_groups):
+            statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index("shard")).statistics
+            if statistics is None or statistics.min <= shard <= statistics.max:
+                table = file.read_row_group(group)
+                parts.append(table.filter(pc.equal(table.column("shard"), shard)))
+        if not file.num_row_groups:
+            parts.append(file.schema_arrow.empty_table())
+    table = pa.concat_tables(parts).combine_chunks() if parts else open_parquet(findings.paths[0]).schema_arrow.empty_table()
+    return table.take(pc.sort_indices(table, sort_keys=[("row", "ascending")]))
+
+
+def _write_partitions(entries: pa.Table, partitions: int, path: str) -> None:
+    """One record batch per partition; a partition is a range of the upper 32 bits of the key."""
+    place = ((entries.column("key").to_numpy() >> np.uint64(32)) * np.uint64(partitions)) >> np.uint64(32)
+    order = np.argsort(place, kind="stable")
+    bounds = np.searchsorted(place[order], np.arange(partitions + 1, dtype=np.uint64))
+    ordered = entries.take(pa.array(order)).combine_chunks()
+    with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+            rows = ordered.slice(begin, end - begin).combine_chunks().to_batches()
+            out.write_batch(rows[0] if rows else _empty(entries.schema))
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    have = set(batch.schema.names)
+    columns = [batch.column(field.name).cast(field.type) if field.name in have else pa.nulls(batch.num_rows, field.type)
+               for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _rejected_schema(schema: pa.Schema) -> pa.Schema:
+    first = [*IDENTITY, "verdict", "cause"]
+    rest = [field.name for field in schema if field.name not in (*first, "text")]
+    return pa.schema([schema.field(name) for name in (*first, *rest)] + [pa.field("text", pa.large_string())])
+
+
+def _shorten(batch: pa.RecordBatch, rejected_text: str) -> pa.RecordBatch:
+    text = batch.column("text")
+    if rejected_text == "none":
+        text = pa.nulls(batch.num_rows, pa.large_string())
+    elif rejected_text == "excerpt":
+        text = pc.utf8_slice_codeunits(text, 0, EXCERPT_CHARACTERS)
+    schema = _rejected_schema(batch.schema)
+    columns = [text if name == "text" else batch.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _count(batch: pa.RecordBatch, counts: Counter[tuple[str, str]], sizes: Counter[tuple[str, str]]) -> None:
+    lengths = pc.binary_length(batch.column("text")).to_pylist()
+    keys = zip(batch.column("language").to_pylist(), batch.column("verdict").to_pylist(), strict=True)
+    for (language, verdict), length in zip(keys, lengths, strict=True):
+        counts[language or "", verdict or ""] += 1
+        sizes[language or "", verdict or ""] += length

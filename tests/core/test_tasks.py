@@ -1,0 +1,42 @@
+"""A task runs once, runs again when anything it depends on changed, and never trusts half a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from roots_pipeline.core.tasks import Commit, Task, finished_result, run_task
+
+
+def write_text(commit: Commit, *, path: str, text: str) -> dict[str, Any]:
+    with commit.file(path) as temporary:
+        Path(temporary).write_text(text)
+    return {"length": len(text)}
+
+
+def task(folder: Path, text: str, fingerprint: str) -> Task:
+    arguments = {"path": str(folder / "out"), "text": text}
+    return Task("t", str(folder / "out.json"), fingerprint, write_text, arguments)
+
+
+def test_a_finished_task_is_not_run_again(tmp_path: Path) -> None:
+    assert finished_result(task(tmp_path, "abc", "1")) is None
+    assert run_task(task(tmp_path, "abc", "1")) == {"length": 3}
+    assert finished_result(task(tmp_path, "abc", "1")) == {"length": 3}
+
+
+def test_another_fingerprint_a_lost_or_a_cut_file_make_it_run_again(tmp_path: Path) -> None:
+    run_task(task(tmp_path, "abc", "1"))
+    assert finished_result(task(tmp_path, "abc", "2")) is None
+    (tmp_path / "out").write_text("ab")
+    assert finished_result(task(tmp_path, "abc", "1")) is None
+    (tmp_path / "out").unlink()
+    assert finished_result(task(tmp_path, "abc", "1")) is None
+
+
+def test_a_damaged_record_makes_it_run_again(tmp_path: Path) -> None:
+    run_task(task(tmp_path, "abc", "1"))
+    (tmp_path / "out.json").write_text("[")
+    assert finished_result(task(tmp_path, "abc", "1")) is None
+    (tmp_path / "out.json").write_text("[]")
+    assert finished_result(task(tmp_path, "abc", "1")) is None
