@@ -44,7 +44,7 @@ class SourceEntry(BaseModel):
 
     @model_validator(mode="after")
     def _make_reader(self) -> SourceEntry:
-        self._reader = make_reader(self.kind, {**(self.model_extra or {}), "source": self.name})
+        self._reader = make_reader(self.kind, {**(self.model_extra or {}), "source": self.name, "root": self.path})
         return self
 
     @property
