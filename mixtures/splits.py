@@ -12,18 +12,21 @@ changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 import xxhash
 
 from mixtures.blend import normalise
 from mixtures.order import Variant
 from roots_pipeline.core.errors import MixtureError
 
+SIDES = ("train", "validation")
 # Any constant: it makes the split independent of other hashes of the same ids.
 _SPLIT_SEED = 0x5B117
 
@@ -118,3 +121,27 @@ def held_out(hashes: npt.NDArray[np.uint64], share: float) -> npt.NDArray[np.boo
         if mask.all():
             mask[np.argmax(hashes)] = False
     return mask
+
+
+def sequences_of(
+    split: Mapping[str, Any], side: str, prefix: str, sequences: int, variant: Variant
+) -> npt.NDArray[np.int64]:
+    """The sequences of `train` or `validation` in a group's files, rising.
+
+    `split` is the split section of a recipe: `method` hash (with `share`), range (with `train` and
+    `validation`) or comma (with `parts`). Only hash reads a file, `<prefix>.documents.parquet`.
+    """
+    if side not in SIDES:
+        raise MixtureError(f"there is no side '{side}' of a split.", hint=f"Use {' or '.join(SIDES)}.")
+    if split["method"] == "hash":
+        column = pq.read_table(f"{prefix}.documents.parquet", columns=["split_hash"]).column(0)
+        mask = held_out(column.to_numpy(), split["share"])
+        return np.flatnonzero(mask if side == "validation" else ~mask)
+    if split["method"] == "comma":
+        text = split["parts"]
+        bounds = comma_boundaries(text, sequences, variant)[SIDES.index(side)] or (0, 0)
+    else:
+        text = split[side]
+        bounds = range_boundaries(text, sequences)
+    chosen = check_boundaries(bounds, sequences, text)
+    return np.arange(chosen.start, chosen.stop)

@@ -1,0 +1,151 @@
+"""What a training run reads: sample i of the blend of all groups, for every rank and after every resume.
+
+In: a lock, a side of its split, a number of samples. Out: `dataset[i]`, S + 1 token ids (input and target
+overlap by all but one). `dataset.location(i)` names the group and its sample, `dataset.spans(i)` the
+documents. Nothing here depends on ranks, workers or time; `samplers` says which numbers a rank reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mixtures.blend import blend, check_draws, sample_targets
+from mixtures.cache import Arrays, cached
+from mixtures.group import GroupSamples, Span
+from mixtures.lock import Lock, check_group, read_lock
+from roots_pipeline.core.errors import MixtureError
+from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.storage import join
+
+
+class BlendedDataset:
+    """`samples` samples of a mixture, a sequence of int64 arrays [S + 1].
+
+    `lock_path` is the mixture.lock.yaml beside the files; `side` is `train` or `validation`;
+    `sequence_length` and `seed` default to those of the lock; `groups` restricts the blend to some groups,
+    which keep their proportions; `cache` is the folder of the index arrays (default: `cache` beside the
+    lock).
+
+    Raises StaleDataError if the files are not those of the lock, MixtureError if a group cannot serve its
+    share.
+    """
+
+    def __init__(
+        self,
+        lock_path: str,
+        side: str,
+        samples: int,
+        *,
+        sequence_length: int | None = None,
+        seed: int | None = None,
+        groups: Sequence[str] | None = None,
+        cache: str | None = None,
+    ) -> None:
+        if samples < 1:
+            raise MixtureError(f"a dataset of {samples} samples was asked for.", hint="Ask for one or more.")
+        self.lock = read_lock(lock_path)
+        folder = os.path.dirname(lock_path) or "."
+        self.side, self.samples = side, samples
+        self.sequence_length = sequence_length or self.lock.sequence_length
+        self.seed = self.lock.seed if seed is None else seed
+        weights = _weights(self.lock, side, groups)
+        self.names = tuple(weights)
+        for name in self.names:
+            check_group(self.lock.groups[name], folder)
+        cache = cache or join(folder, "cache")
+        targets = sample_targets(list(weights.values()), samples, self.lock.variant)
+        self.groups = [
+            GroupSamples(self.lock, name, folder, side, wanted, self.sequence_length, self.seed, cache)
+            for name, wanted in zip(self.names, targets, strict=True)
+        ]
+
+        def build() -> tuple[Arrays, Any]:
+            drawn = blend(list(weights.values()), samples)
+            check_draws(self.names, drawn.drawn.tolist(), [len(group) for group in self.groups])
+            return {"group": drawn.groups, "number": drawn.numbers}, {"drawn": drawn.drawn.tolist()}
+
+        arrays, facts = cached(cache, "blend", {"weights": list(weights.values()), "samples": samples}, build)
+        check_draws(self.names, facts["drawn"], [len(group) for group in self.groups])
+        self._group, self._number = arrays["group"], arrays["number"]
+        self.drawn = dict(zip(self.names, facts["drawn"], strict=True))
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
+        group, number = self._place(index)
+        return self.groups[group].sample(number)
+
+    def location(self, index: int) -> tuple[str, int]:
+        """Group of sample `index`, and which of that group's samples it is."""
+        group, number = self._place(index)
+        return self.names[group], number
+
+    def spans(self, index: int) -> list[Span]:
+        """From which sequences of the group's file sample `index` is read."""
+        group, number = self._place(index)
+        return self.groups[group].spans(number)
+
+    def _place(self, index: int) -> tuple[int, int]:
+        if not 0 <= index < self.samples:
+            raise IndexError(f"sample {index} of {self.samples}")
+        return int(self._group[index]), int(self._number[index])
+
+
+def _weights(lock: Lock, side: str, groups: Sequence[str] | None) -> dict[str, float]:
+    """Groups that are drawn, with their weights.
+
+    Left out are groups of weight 0 and, for validation, those that hold out no token.
+    """
+    for name in groups or ():
+        if name not in lock.groups:
+            raise MixtureError(
+                f"there is no group '{name}' in the mixture.", hint=nearest(name, list(lock.groups))
+            )
+    chosen = {
+        name: facts.weight
+        for name, facts in lock.groups.items()
+        if facts.weight > 0
+        and (groups is None or name in groups)
+        and (side == "train" or facts.validation_tokens > 0)
+    }
+    if not chosen:
+        raise MixtureError(
+            f"no group has both a weight and tokens for {side}.",
+            hint="Hold out a larger share, or choose other groups.",
+        )
+    return chosen
+
+
+def validation_sets(
+    lock_path: str,
+    samples: int,
+    *,
+    sequence_length: int | None = None,
+    seed: int | None = None,
+    cache: str | None = None,
+) -> dict[str, BlendedDataset]:
+    """The validation sets of BLOOM: `blend` of all groups, and one for each group by its name.
+
+    Groups that hold out no token have no set of their own.
+    """
+    lock = read_lock(lock_path)
+    names = list(_weights(lock, "validation", None))
+
+    def one(groups: Sequence[str] | None) -> BlendedDataset:
+        return BlendedDataset(
+            lock_path,
+            "validation",
+            samples,
+            sequence_length=sequence_length,
+            seed=seed,
+            groups=groups,
+            cache=cache,
+        )
+
+    return {"blend": one(None), **{name: one([name]) for name in names}}

@@ -1,0 +1,145 @@
+"""The files of a mixture: encode every shard of the corpus, then join the pieces of each group.
+
+Both are tasks for any engine, so a run that was stopped goes on where it was. When all groups are joined
+the pieces are deleted, and a summary with the fingerprint of corpus, tokenizer and code stays: while it
+holds, nothing is encoded again, whatever weights, seed or split are asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from mixtures.indexed import token_dtype
+from mixtures.lock import SUFFIXES
+from mixtures.tokenise import Vocabulary, encode_shard, file_name, read_vocabulary, write_group
+from roots_pipeline import __version__
+from roots_pipeline.core.errors import EmptyOutputError, StorageError
+from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
+from roots_pipeline.core.storage import (
+    fingerprint,
+    join,
+    list_files,
+    read_json,
+    remove_file,
+    size_of,
+    write_json,
+)
+from roots_pipeline.core.tasks import Engine, Task
+
+# The code that decides the bytes of the files; all other code only decides the lock.
+_ENCODING_CODE = ("mixtures/tokenise.py", "mixtures/indexed.py", "mixtures/splits.py", "tokenizer/encode.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The two finished steps that a mixture is made from."""
+
+    corpus: Manifest
+    tokenizer: Manifest
+    corpus_folder: str
+    tokenizer_path: str
+    vocabulary: Vocabulary
+
+
+def read_inputs(run: str) -> Inputs:
+    """Manifests of corpus and tokenizer, checked against their files. Raises StaleDataError."""
+    corpus_folder, tokenizer_folder = join(run, "corpus"), join(run, "tokenizer")
+    corpus = read_manifest(corpus_folder, made_by="python -m roots_pipeline run")
+    check_files(corpus_folder, corpus)
+    tokenizer = read_manifest(tokenizer_folder, made_by="python -m tokenizer train")
+    check_files(tokenizer_folder, tokenizer)
+    path = join(tokenizer_folder, "tokenizer.json")
+    return Inputs(corpus, tokenizer, corpus_folder, path, read_vocabulary(path))
+
+
+def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) -> dict[str, dict[str, Any]]:
+    """Encode and join; returns what `write_group` says of every group, by name."""
+    shards = {
+        name: entry["xxh3"]
+        for name, entry in sorted(inputs.corpus.files.items())
+        if name.startswith("documents/")
+    }
+    mark = fingerprint([_code(), shards, inputs.tokenizer.fingerprint])
+    summary = join(folder, ".work", "groups.json")
+    known = _finished(summary, mark, folder)
+    if known is None:
+        known = _encode_and_join(inputs, shards, folder, engine)
+        _remove_strangers(known, folder)
+        write_json(summary, {"fingerprint": mark, "groups": known})
+    if not keep_pieces:
+        shutil.rmtree(join(folder, ".work", "pieces"), ignore_errors=True)
+    return known
+
+
+def _code() -> str:
+    root = Path(__file__).parent.parent
+    digest = xxhash.xxh3_128(__version__)
+    for name in _ENCODING_CODE:
+        digest.update((root / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _finished(summary: str, mark: str, folder: str) -> dict[str, dict[str, Any]] | None:
+    try:
+        value = read_json(summary)
+    except (FileNotFoundError, StorageError):
+        return None
+    if value["fingerprint"] != mark:
+        return None
+    groups: dict[str, dict[str, Any]] = value["groups"]
+    for name, group in groups.items():
+        for suffix, facts in group["files"].items():
+            if size_of(join(folder, file_name(name) + suffix)) != facts["size"]:
+                return None
+    return groups
+
+
+def _encode_and_join(
+    inputs: Inputs, shards: Mapping[str, str], folder: str, engine: Engine
+) -> dict[str, dict[str, Any]]:
+    code, tokenizer = _code(), inputs.tokenizer.fingerprint
+    tasks = []
+    for name, content in shards.items():
+        piece = Path(name).stem
+        arguments = {
+            "documents": join(inputs.corpus_folder, name),
+            "tokenizer": inputs.tokenizer_path,
+            "output": join(folder, ".work", "pieces", f"{piece}.arrow"),
+        }
+        record = join(folder, ".work", "pieces", f"{piece}.json")
+        tasks.append(Task(piece, record, fingerprint([code, content, tokenizer]), encode_shard, arguments))
+    encoded = engine.run(tasks, "encode")
+    pieces: dict[str, list[tuple[str, list[int]]]] = {}
+    marks: dict[str, list[Any]] = {}
+    for task, result in zip(tasks, encoded, strict=True):
+        for group, facts in result["groups"].items():
+            pieces.setdefault(group, []).append((task.arguments["output"], facts["batches"]))
+            marks.setdefault(group, []).append([task.fingerprint, facts["batches"]])
+    if not pieces:
+        raise EmptyOutputError(
+            "the corpus holds no documents.",
+            where=inputs.corpus_folder,
+            hint="Look at its rejected documents, and loosen its recipe.",
+        )
+    dtype = token_dtype(inputs.vocabulary.size).name
+    joins = []
+    for group in sorted(pieces):
+        arguments = {"pieces": pieces[group], "prefix": join(folder, file_name(group)), "dtype": dtype}
+        record = join(folder, ".work", "groups", f"{file_name(group)}.json")
+        joins.append(Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, arguments))
+    return dict(zip(sorted(pieces), engine.run(joins, "join groups"), strict=True))
+
+
+def _remove_strangers(groups: Mapping[str, Any], folder: str) -> None:
+    """Files of groups that the corpus no longer has."""
+    known = {file_name(group) + suffix for group in groups for suffix in SUFFIXES}
+    for suffix in SUFFIXES:
+        for path in list_files(folder, suffix):
+            if Path(path).name not in known:
+                remove_file(path)

@@ -1,0 +1,143 @@
+"""One group of a mixture, served sample by sample in its published order.
+
+In: the group's `.bin/.idx`, one side of the split, how many samples are wanted. Out: sample k as S + 1
+token ids, and the spans of documents from which it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mixtures.cache import Arrays, cached
+from mixtures.indexed import IndexedReader, IntArray
+from mixtures.lock import Lock
+from mixtures.order import build_order
+from mixtures.splits import sequences_of
+from roots_pipeline.core.errors import MixtureError
+from roots_pipeline.core.storage import join
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`tokens` tokens of sequence `sequence` of the group's file, from its token `start` on."""
+
+    sequence: int
+    start: int
+    tokens: int
+
+
+class GroupSamples:
+    """The samples of one group on one side of the split.
+
+    `wanted` samples are promised; `len()` tells how many there are (whole epochs). Raises MixtureError if
+    that side holds no token, StorageError if the files are broken.
+    """
+
+    def __init__(
+        self,
+        lock: Lock,
+        name: str,
+        folder: str,
+        side: str,
+        wanted: int,
+        sequence_length: int,
+        seed: int,
+        cache: str,
+    ) -> None:
+        self.name, self.sequence_length = name, sequence_length
+        group = lock.groups[name]
+        prefix = join(folder, group.file)
+        self.reader = IndexedReader(prefix)
+        # Content hashes, not names or sizes: an order of other data is never found in the cache.
+        inputs = {
+            "lengths": group.files[".idx"].xxh3,
+            "documents": group.files[".documents.parquet"].xxh3,
+            "split": lock.split,
+            "side": side,
+            "sequence_length": sequence_length,
+            "wanted": wanted,
+            "seed": seed,
+            "variant": lock.variant,
+        }
+
+        def build() -> tuple[Arrays, Any]:
+            sequences = sequences_of(lock.split, side, prefix, len(self.reader), lock.variant)
+            if not np.any(self.reader.lengths[sequences]):
+                raise MixtureError(
+                    f"group {name} has no token for {side}.",
+                    where=prefix,
+                    hint="Give it the weight 0, or change the share that is held out.",
+                )
+            order = build_order(self.reader.lengths, sequences, sequence_length, wanted, seed, lock.variant)
+            arrays = {
+                "document": order.document_index,
+                "sample": order.sample_index,
+                "shuffle": order.shuffle_index,
+            }
+            return arrays, {"epochs": order.epochs, "separate_last_epoch": order.separate_last_epoch}
+
+        arrays, facts = cached(cache, "order", inputs, build)
+        self._documents, self._starts, self._shuffle = arrays["document"], arrays["sample"], arrays["shuffle"]
+        self.epochs: int = facts["epochs"]
+
+    def __len__(self) -> int:
+        return len(self._shuffle)
+
+    def sample(self, number: int) -> npt.NDArray[np.int64]:
+        """Token ids [S + 1] of sample `number`."""
+        out = np.empty(self.sequence_length + 1, np.int64)
+        (first, start), (last, end) = self._bounds(number)
+        reader = self.reader
+        tokens, offsets, lengths = reader.tokens, reader.offsets, reader.lengths
+        item = reader.dtype.itemsize
+        _gather(tokens, offsets, lengths, item, self._documents, first, start, last, end + 1, out)
+        return out
+
+    def spans(self, number: int) -> list[Span]:
+        """Where the tokens of sample `number` lie, in reading order; empty documents between are left out."""
+        (first, start), (last, end) = self._bounds(number)
+        found = []
+        for position in range(first, last + 1):
+            sequence = int(self._documents[position])
+            begin = start if position == first else 0
+            stop = end + 1 if position == last else int(self.reader.lengths[sequence])
+            if stop > begin:
+                found.append(Span(sequence, begin, stop - begin))
+        return found
+
+    def _bounds(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        place = int(self._shuffle[number])
+        return (
+            (int(self._starts[place, 0]), int(self._starts[place, 1])),
+            (int(self._starts[place + 1, 0]), int(self._starts[place + 1, 1])),
+        )
+
+
+@njit(cache=True)
+def _gather(
+    tokens: IntArray,
+    offsets: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int32],
+    item_bytes: int,
+    documents: IntArray,
+    first: int,
+    start: int,
+    last: int,
+    end: int,
+    out: npt.NDArray[np.int64],
+) -> None:
+    """Copy tokens `start` of document `first` up to, but not including, `end` of document `last`."""
+    filled = 0
+    for position in range(first, last + 1):
+        sequence = documents[position]
+        begin = start if position == first else 0
+        stop = end if position == last else lengths[sequence]
+        base = offsets[sequence] // item_bytes
+        for token in range(begin, stop):
+            out[filled] = tokens[base + token]
+            filled += 1

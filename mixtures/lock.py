@@ -1,0 +1,171 @@
+"""mixture.lock.yaml: everything that decides which token is served when, frozen in one small file.
+
+Why: a run that resumes, or is compared with another, must know that it reads the same data in the same
+order. The lock holds the fingerprints of corpus and tokenizer, for each group its counts, its weight and
+the size and hashes of its files, and the seed, sequence length, split and variant of the order.
+`check_files` compares it with the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import xxhash
+import yaml
+
+from mixtures.order import Variant
+from roots_pipeline.core.errors import StaleDataError, StorageError
+from roots_pipeline.core.storage import fingerprint, hash_file, write_bytes
+
+NAME = "mixture.lock.yaml"
+FORMAT = 1
+SUFFIXES = (".bin", ".idx", ".documents.parquet")
+_AGAIN = "Run `python -m mixtures write` again."
+_PROBES, _PROBE_BYTES = 64, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Size in bytes, xxh3-128 of all bytes, and of a probe of them (see `probe`)."""
+
+    size: int
+    xxh3: str
+    probe: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """One group: how much it holds on each side of the split, its weight, and its files by suffix."""
+
+    file: str
+    weight: float
+    documents: int
+    tokens: int
+    train_documents: int
+    train_tokens: int
+    validation_documents: int
+    validation_tokens: int
+    files: dict[str, FileFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The whole mixture. `split` is the split section of the recipe; weights of all groups add up to 1."""
+
+    corpus: str
+    tokenizer: str
+    vocab_size: int
+    end_of_text: int
+    dtype: str
+    sequence_length: int
+    seed: int
+    variant: Variant
+    split: dict[str, Any]
+    groups: dict[str, GroupFacts]
+    format: int = FORMAT
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with anything that could change a sample or its place."""
+        return fingerprint(asdict(self))
+
+
+def probe(path: str) -> str:
+    """xxh3-128 of up to 64 blocks of 4 KiB spread evenly over a file: the whole file if it is small.
+
+    Cheap enough for every start of a run, and enough to notice any rewritten file. A few flipped bytes of a
+    large file escape it; the full hash does not miss them.
+    """
+    size = os.path.getsize(path)
+    digest = xxhash.xxh3_128(str(size))
+    with open(path, "rb") as handle:
+        if size <= _PROBES * _PROBE_BYTES:
+            digest.update(handle.read())
+        else:
+            for place in range(_PROBES):
+                handle.seek(place * (size - _PROBE_BYTES) // (_PROBES - 1))
+                digest.update(handle.read(_PROBE_BYTES))
+    return digest.hexdigest()
+
+
+def write_lock(path: str, lock: Lock) -> None:
+    """Commit the lock; equal locks give equal bytes."""
+    text = yaml.safe_dump(asdict(lock), sort_keys=False, allow_unicode=True, width=110)
+    write_bytes(path, text.encode())
+
+
+def read_lock(path: str) -> Lock:
+    """Read a lock. Raises StaleDataError if absent or of another format, StorageError if damaged."""
+    try:
+        value = yaml.safe_load(Path(path).read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise StaleDataError(
+            "there is no mixture here.", where=path, hint="Run `python -m mixtures write` first."
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise StorageError(f"cannot be read as YAML ({error}).", where=path, hint=_AGAIN) from error
+    found = value.get("format") if isinstance(value, dict) else type(value).__name__
+    if found != FORMAT:
+        raise StaleDataError(
+            f"the lock has format {found}, this version reads {FORMAT}.", where=path, hint=_AGAIN
+        )
+    try:
+        groups = {name: _group(row) for name, row in value.pop("groups").items()}
+        return Lock(groups=groups, **value)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise StorageError(f"a field is missing or unknown ({error}).", where=path, hint=_AGAIN) from error
+
+
+def _group(row: Mapping[str, Any]) -> GroupFacts:
+    files = {suffix: FileFacts(**row["files"][suffix]) for suffix in SUFFIXES}
+    return GroupFacts(**{**row, "files": files})
+
+
+def check_files(lock: Lock, folder: str, *, full: bool = False) -> None:
+    """Compare every file of the mixture with the lock: size and probe, or all bytes with `full`.
+
+    Raises StaleDataError naming the first file that differs and in what.
+    """
+    for group in lock.groups.values():
+        check_group(group, folder, full=full)
+
+
+def check_group(group: GroupFacts, folder: str, *, full: bool = False) -> None:
+    """The same for the files of one group."""
+    for suffix, facts in group.files.items():
+        path = f"{folder.rstrip('/')}/{group.file}{suffix}"
+        try:
+            size = os.path.getsize(path)
+        except FileNotFoundError as error:
+            raise StaleDataError("a file of the mixture is missing.", where=path, hint=_AGAIN) from error
+        if size != facts.size:
+            raise StaleDataError(f"it has {size} bytes, the lock says {facts.size}.", where=path, hint=_AGAIN)
+        found, wanted = (hash_file(path), facts.xxh3) if full else (probe(path), facts.probe)
+        if found != wanted:
+            raise StaleDataError(
+                f"its content is not what the lock describes ({found[:12]} instead of {wanted[:12]}).",
+                where=path,
+                hint=_AGAIN,
+            )
+
+
+def check_inputs(lock: Lock, *, corpus: str | None = None, tokenizer: str | None = None) -> None:
+    """Raise StaleDataError if the lock was made from another corpus or tokenizer than these fingerprints."""
+    for name, found in (("corpus", corpus), ("tokenizer", tokenizer)):
+        wanted = getattr(lock, name)
+        if found is not None and found != wanted:
+            raise StaleDataError(
+                f"the mixture was made from another {name} ({wanted[:12]}, now {found[:12]}).", hint=_AGAIN
+            )
+
+
+def differences(old: Lock, new: Lock) -> list[str]:
+    """Names of the fields in which two locks differ, groups as `groups.<name>`."""
+    names = [field.name for field in fields(Lock) if field.name != "groups"]
+    changed = [name for name in names if getattr(old, name) != getattr(new, name)]
+    groups = sorted({*old.groups, *new.groups})
+    return changed + [f"groups.{name}" for name in groups if old.groups.get(name) != new.groups.get(name)]

@@ -1,0 +1,98 @@
+"""Look at every byte of a mixture: hashes, index, token range, document ends, split table, and a few samples.
+
+In: a mixture folder. Out: a report of what was looked at; the first thing that is wrong is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+
+from mixtures.dataset import BlendedDataset
+from mixtures.indexed import IndexedReader
+from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
+from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.storage import join
+
+_CHUNK = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was verified, and `texts`: (group, sample, beginning of its text) of a few samples."""
+
+    groups: int
+    documents: int
+    tokens: int
+    texts: list[tuple[str, int, str]]
+
+
+def verify_mixture(
+    folder: str, tokenizer_path: str, *, corpus: str, tokenizer: str, samples: int = 5
+) -> Report:
+    """Verify the mixture in `folder`, made from the corpus and tokenizer with these fingerprints.
+
+    Raises StaleDataError or StorageError naming the file and the first thing in it that is wrong.
+    """
+    lock = read_lock(join(folder, NAME))
+    check_inputs(lock, corpus=corpus, tokenizer=tokenizer)
+    check_files(lock, folder, full=True)
+    documents = tokens = 0
+    for name in lock.groups:
+        reader = verify_group(lock, name, folder)
+        documents, tokens = documents + len(reader), tokens + len(reader.tokens)
+    return Report(len(lock.groups), documents, tokens, decode_samples(folder, tokenizer_path, samples))
+
+
+def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
+    """Index, counts, token range and document ends of one group."""
+    group = lock.groups[name]
+    prefix = join(folder, group.file)
+    reader = IndexedReader(prefix)
+    reader.check()
+    if (len(reader), len(reader.tokens)) != (group.documents, group.tokens):
+        raise _wrong(
+            prefix,
+            f"it holds {len(reader)} documents and {len(reader.tokens)} tokens, "
+            f"the lock says {group.documents} and {group.tokens}",
+        )
+    for start in range(0, len(reader.tokens), _CHUNK):
+        block = reader.tokens[start : start + _CHUNK]
+        if int(block.min()) < 0 or int(block.max()) >= lock.vocab_size:
+            bad = start + int(np.argmax((block < 0) | (block >= lock.vocab_size)))
+            raise _wrong(
+                prefix, f"token {bad} is {int(reader.tokens[bad])}, the vocabulary has {lock.vocab_size}"
+            )
+    ends = reader.offsets // reader.dtype.itemsize + reader.lengths - 1
+    wrong = np.flatnonzero((reader.lengths == 0) | (reader.tokens[ends] != lock.end_of_text))
+    if len(wrong):
+        raise _wrong(prefix, f"document {wrong[0]} does not end with token {lock.end_of_text}")
+    table = pq.read_table(f"{prefix}.documents.parquet", columns=["sequence", "offset", "tokens"])
+    columns = [table.column(number).to_numpy() for number in range(3)]
+    expected = [np.arange(len(reader)), reader.offsets // reader.dtype.itemsize, reader.lengths]
+    for column, found, wanted in zip(table.column_names, columns, expected, strict=True):
+        if not np.array_equal(found, wanted):
+            raise _wrong(
+                f"{prefix}.documents.parquet", f"its column {column} does not describe the .idx file"
+            )
+    return reader
+
+
+def decode_samples(folder: str, tokenizer_path: str, samples: int) -> list[tuple[str, int, str]]:
+    """The beginnings of the first training samples as text."""
+    if samples < 1:
+        return []
+    dataset = BlendedDataset(join(folder, NAME), "train", samples)
+    decoder = Tokenizer.from_file(tokenizer_path)
+    texts = []
+    for index in range(samples):
+        group, number = dataset.location(index)
+        texts.append((group, number, decoder.decode(dataset[index].tolist(), skip_special_tokens=False)))
+    return texts
+
+
+def _wrong(where: str, what: str) -> StaleDataError:
+    return StaleDataError(f"{what}.", where=where, hint="Run `python -m mixtures write` again.")

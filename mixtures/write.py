@@ -1,0 +1,121 @@
+"""The step itself: corpus and tokenizer in, `.bin/.idx` of every group and mixture.lock.yaml out.
+
+Order of work: write the files of all groups (`files`), count both sides of the split, turn the rule of the
+recipe into weights, write the lock. A changed weight, seed, split or sequence length only rewrites the
+lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mixtures.config import MixtureRecipe
+from mixtures.files import Inputs, read_inputs, write_files
+from mixtures.indexed import IndexedReader, token_dtype
+from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
+from mixtures.proportions import choose_weights
+from mixtures.splits import SIDES, sequences_of
+from mixtures.tokenise import file_name
+from roots_pipeline.core.errors import MixtureError, StorageError
+from roots_pipeline.core.manifest import note_history, write_manifest
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.storage import is_remote, join, lock_folder, sweep_temporaries
+from roots_pipeline.core.tasks import Engine
+
+
+def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Progress) -> Lock:
+    """Write or complete the mixture of a run and return its lock.
+
+    Raises StaleDataError (corpus or tokenizer missing or changed), MixtureError (impossible weights or
+    split), EmptyOutputError (a corpus without documents), StorageError.
+    """
+    folder = join(run, "mixture")
+    if is_remote(folder):
+        raise StorageError(
+            "a mixture is mapped into memory, so it must lie on a local disk.",
+            where=folder,
+            hint="Choose a local --run folder and copy the result.",
+        )
+    started = time.time()
+    with lock_folder(folder):
+        sweep_temporaries(folder)
+        inputs = read_inputs(run)
+        groups = write_files(inputs, folder, engine, recipe.keep_pieces)
+        lock = make_lock(recipe, inputs, groups, folder)
+        _finish(lock, recipe, inputs, folder)
+        note_history(folder, started, step="mixture", groups=len(lock.groups))
+    counts = [
+        sum(group.documents for group in lock.groups.values()),
+        sum(group.tokens for group in lock.groups.values()),
+    ]
+    progress.say(f"{len(lock.groups)} groups, {counts[0]:,} documents, {counts[1]:,} tokens in {folder}.")
+    return lock
+
+
+def make_lock(
+    recipe: MixtureRecipe, inputs: Inputs, groups: Mapping[str, Mapping[str, Any]], folder: str
+) -> Lock:
+    """Split, weights and files of all groups as one lock. Raises MixtureError for what cannot be drawn."""
+    split = recipe.split.model_dump(mode="json")
+    sides = {name: _count_sides(split, recipe, join(folder, file_name(name))) for name in groups}
+    weights = choose_weights(recipe.weights, {name: train[1] for name, (train, _) in sides.items()})
+    facts = {
+        name: GroupFacts(
+            file_name(name), weights[name], group["documents"], group["tokens"], *sides[name][0],
+            *sides[name][1], {suffix: FileFacts(**entry) for suffix, entry in group["files"].items()},
+        )
+        for name, group in groups.items()
+    }  # fmt: skip
+    return Lock(
+        corpus=inputs.corpus.fingerprint,
+        tokenizer=inputs.tokenizer.fingerprint,
+        vocab_size=inputs.vocabulary.size,
+        end_of_text=inputs.vocabulary.end_of_text,
+        dtype=token_dtype(inputs.vocabulary.size).name,
+        sequence_length=recipe.sequence_length,
+        seed=recipe.seed,
+        variant=recipe.variant,
+        split=split,
+        groups=facts,
+    )
+
+
+def _count_sides(split: dict[str, Any], recipe: MixtureRecipe, prefix: str) -> list[tuple[int, int]]:
+    """Documents and tokens for training and for validation."""
+    reader = IndexedReader(prefix)
+    sides = [sequences_of(split, side, prefix, len(reader), recipe.variant) for side in SIDES]
+    shared = np.intersect1d(sides[0], sides[1])
+    if len(shared):
+        raise MixtureError(
+            f"{len(shared)} documents are on both sides of the split, the first is number {shared[0]}.",
+            where=prefix,
+            hint="Let `validation` begin where `train` ends.",
+        )
+    return [(len(side), int(np.sum(reader.lengths[side], dtype=np.int64))) for side in sides]
+
+
+def _finish(lock: Lock, recipe: MixtureRecipe, inputs: Inputs, folder: str) -> None:
+    path = join(folder, NAME)
+    write_lock(path, lock)
+    files = {
+        group.file + suffix: {"size": facts.size, "xxh3": facts.xxh3}
+        for group in lock.groups.values()
+        for suffix, facts in group.files.items()
+    }
+    write_manifest(
+        folder,
+        "mixture",
+        config=recipe.model_dump(mode="json"),
+        inputs={"corpus": inputs.corpus.fingerprint, "tokenizer": inputs.tokenizer.fingerprint},
+        counts={
+            name: {"documents": group.documents, "tokens": group.tokens}
+            for name, group in lock.groups.items()
+        },
+        fingerprint=lock.fingerprint,
+        seeds={"order": lock.seed},
+        files=files,
+    )
