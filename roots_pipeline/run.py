@@ -169,7 +169,8 @@ class _Run:
         for state in states:
             maps = maps_for(phase.judges, state.shard.source.group)
             mark = fingerprint([
-                state.print, list(found), [stage.parameters() for stage in maps], str(schema), self.recipe.rejected_text,
+                state.print, list(found), [stage.parameters() for stage in maps], str(schema),
+                self.recipe.rejected_text,
             ])
             arguments = {
                 "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,

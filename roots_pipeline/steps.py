@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from roots_pipeline.sources.base import Quarantined
 
 BATCH_BYTES = 8 << 20
 EXCERPT_CHARACTERS = 1000
-_QUARANTINE = pa.schema([("file", pa.string()), ("record", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())])
+_QUARANTINE = pa.schema(
+    [("file", pa.string()), ("record", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
     return {"rows": out.rows, "entries": sum(table.num_rows for table in emitted)}
 
 
-def resolve_keys(commit: Commit, *, exchange: Exchange, keys: Sequence[str], partition: int, output: str) -> dict[str, Any]:
+def resolve_keys(
+    commit: Commit, *, exchange: Exchange, keys: Sequence[str], partition: int, output: str
+) -> dict[str, Any]:
     """Let the entries of one partition meet; `findings` in the result names the content, not the file."""
     tables = []
     for path in keys:
@@ -164,14 +169,13 @@ def _findings_of(findings: Findings, shard: int) -> pa.Table:
     parts = []
     for path in findings.paths:
         file = open_parquet(path)
+        parts.append(file.schema_arrow.empty_table())
         for group in range(file.num_row_groups):
             statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index("shard")).statistics
             if statistics is None or statistics.min <= shard <= statistics.max:
                 table = file.read_row_group(group)
                 parts.append(table.filter(pc.equal(table.column("shard"), shard)))
-        if not file.num_row_groups:
-            parts.append(file.schema_arrow.empty_table())
-    table = pa.concat_tables(parts).combine_chunks() if parts else open_parquet(findings.paths[0]).schema_arrow.empty_table()
+    table = pa.concat_tables(parts).combine_chunks()
     return table.take(pc.sort_indices(table, sort_keys=[("row", "ascending")]))
 
 
@@ -182,7 +186,7 @@ def _write_partitions(entries: pa.Table, partitions: int, path: str) -> None:
     bounds = np.searchsorted(place[order], np.arange(partitions + 1, dtype=np.uint64))
     ordered = entries.take(pa.array(order)).combine_chunks()
     with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             rows = ordered.slice(begin, end - begin).combine_chunks().to_batches()
             out.write_batch(rows[0] if rows else _empty(entries.schema))
 

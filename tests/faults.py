@@ -46,7 +46,8 @@ def finish(step: str, recipe: str, run: Path, log: Path) -> float:
     code = start(step, recipe, run, log).wait()
     if code == 0 and step == "train":
         export = [sys.executable, "-m", "train", "export", "--run", str(run)]
-        code = subprocess.run(export, stdout=open(log, "ab"), stderr=subprocess.STDOUT, check=False).returncode
+        with open(log, "ab") as out:
+            code = subprocess.run(export, stdout=out, stderr=out, check=False).returncode
     if code != 0:
         sys.exit(f"{step} failed with exit code {code}; last lines of {log}:\n{log.read_text()[-2000:]}")
     return time.monotonic() - began

@@ -97,7 +97,8 @@ def _read(path: Path) -> tuple[dict[Any, Any], dict[tuple[Any, ...], int]]:
     if document is None:
         return {}, {}
     if not isinstance(document, dict):
-        raise RecipeError("a recipe must hold sections with keys.", where=str(path), hint=f"Known: {', '.join(SECTIONS)}.")
+        hint = f"Known: {', '.join(SECTIONS)}."
+        raise RecipeError("a recipe must hold sections with keys.", where=str(path), hint=hint)
     lines: dict[tuple[Any, ...], int] = {}
     _note_lines(node, (), lines, path)
     return document, lines

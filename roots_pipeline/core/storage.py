@@ -60,8 +60,8 @@ def explain_os_error(error: OSError) -> StorageError | None:
 def commit_file(path: str) -> Iterator[str]:
     """Yield a temporary local path; when the block ends without an error, its content appears at `path`."""
     if is_remote(path):
-        with _upload_when_done(path) as temporary:
-            yield temporary
+        with _upload_when_done(path) as local:
+            yield local
         return
     target = Path(path)
     temporary = target.parent / f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{_TEMPORARY}"

@@ -18,7 +18,9 @@ from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
 from roots_pipeline.text.hashes import hash_texts, hash_texts_without_space
 
-_ENTRY = pa.schema([*KEY_FIELDS, pa.field("low", pa.uint64()), pa.field("rank", pa.int32()), pa.field("id", pa.string())])
+_ENTRY = pa.schema(
+    [*KEY_FIELDS, pa.field("low", pa.uint64()), pa.field("rank", pa.int32()), pa.field("id", pa.string())]
+)
 _ORDER = [(name, "ascending") for name in ("key", "low", "rank", "id", "shard", "row")]
 Ignore = Literal["nothing", "white_space"]
 

@@ -74,7 +74,8 @@ from tests.engines.test_local import sleep
 from roots_pipeline.core.tasks import Task
 from roots_pipeline.engines.local import LocalEngine
 if __name__ == "__main__":
-    LocalEngine(2).run([Task(f"t{{n}}", r"{tmp_path}/%d.json" % n, "1", sleep, {{"pids": r"{tmp_path}"}}) for n in range(2)], "sleep")
+    arguments = {{"pids": r"{tmp_path}"}}
+    LocalEngine(2).run([Task(f"t{{n}}", r"{tmp_path}/%d.json" % n, "1", sleep, arguments) for n in range(2)], "sleep")
 """
     script = tmp_path / "run.py"
     script.write_text(code)
