@@ -18,7 +18,6 @@ import xxhash
 from mixtures.indexed import token_dtype
 from mixtures.lock import SUFFIXES
 from mixtures.tokenise import Vocabulary, encode_shard, file_name, read_vocabulary, write_group
-from roots_pipeline import __version__
 from roots_pipeline.core.errors import EmptyOutputError, StorageError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
 from roots_pipeline.core.storage import (
@@ -79,7 +78,7 @@ def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) 
 
 def _code() -> str:
     root = Path(__file__).parent.parent
-    digest = xxhash.xxh3_128(__version__)
+    digest = xxhash.xxh3_128()
     for name in _ENCODING_CODE:
         digest.update((root / name).read_bytes())
     return digest.hexdigest()
@@ -130,9 +129,11 @@ def _encode_and_join(
     dtype = token_dtype(inputs.vocabulary.size).name
     joins = []
     for group in sorted(pieces):
-        arguments = {"pieces": pieces[group], "prefix": join(folder, file_name(group)), "dtype": dtype}
+        task_arguments = {"pieces": pieces[group], "prefix": join(folder, file_name(group)), "dtype": dtype}
         record = join(folder, ".work", "groups", f"{file_name(group)}.json")
-        joins.append(Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, arguments))
+        joins.append(
+            Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, task_arguments)
+        )
     return dict(zip(sorted(pieces), engine.run(joins, "join groups"), strict=True))
 
 

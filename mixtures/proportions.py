@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mixtures.config import ExplicitWeights, PresetWeights, TemperatureWeights, UnimaxWeights, Weights
-from mixtures.weights import Entry, explicit, proportional, read_preset, temperature, unimax
+from mixtures.weights import Entry, Unmatched, explicit, proportional, read_preset, temperature, unimax
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
 
 
-def choose_weights(rule: Weights, tokens: Mapping[str, int]) -> dict[str, float]:
-    """Weights by group, adding up to 1, from the training tokens of every group. Raises MixtureError."""
-    if isinstance(rule, TemperatureWeights):
-        return temperature(tokens, rule.alpha)
-    if isinstance(rule, UnimaxWeights):
-        return unimax(tokens, rule.tokens, rule.max_epochs)
+def choose_weights(rule: Weights, tokens: Mapping[str, int]) -> tuple[dict[str, float], Unmatched]:
+    """Weights by group, adding up to 1, from the training tokens of every group, and what did not match.
+
+    Raises MixtureError for weights that cannot be.
+    """
     if isinstance(rule, ExplicitWeights | PresetWeights):
         entries = _preset(rule) if isinstance(rule, PresetWeights) else _listed(rule)
         return explicit(tokens, entries, allow_unmatched=rule.unmatched == "leave_out")
-    return proportional(tokens)
+    if isinstance(rule, TemperatureWeights):
+        return temperature(tokens, rule.alpha), Unmatched((), ())
+    if isinstance(rule, UnimaxWeights):
+        return unimax(tokens, rule.tokens, rule.max_epochs), Unmatched((), ())
+    return proportional(tokens), Unmatched((), ())
 
 
 def _listed(rule: ExplicitWeights) -> list[Entry]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
 from mixtures.dataset import BlendedDataset
-from mixtures.indexed import IndexedReader
+from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.storage import join
@@ -71,10 +71,13 @@ def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
     if len(wrong):
         raise _wrong(prefix, f"document {wrong[0]} does not end with token {lock.end_of_text}")
     table = pq.read_table(f"{prefix}.documents.parquet", columns=["sequence", "offset", "tokens"])
-    columns = [table.column(number).to_numpy() for number in range(3)]
-    expected = [np.arange(len(reader)), reader.offsets // reader.dtype.itemsize, reader.lengths]
-    for column, found, wanted in zip(table.column_names, columns, expected, strict=True):
-        if not np.array_equal(found, wanted):
+    expected: dict[str, IntArray] = {
+        "sequence": np.arange(len(reader)),
+        "offset": reader.offsets // reader.dtype.itemsize,
+        "tokens": reader.lengths,
+    }
+    for column, wanted in expected.items():
+        if not np.array_equal(table.column(column).to_numpy(), wanted):
             raise _wrong(
                 f"{prefix}.documents.parquet", f"its column {column} does not describe the .idx file"
             )

@@ -20,6 +20,7 @@ from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
 from mixtures.proportions import choose_weights
 from mixtures.splits import SIDES, sequences_of
 from mixtures.tokenise import file_name
+from mixtures.weights import Unmatched
 from roots_pipeline.core.errors import MixtureError, StorageError
 from roots_pipeline.core.manifest import note_history, write_manifest
 from roots_pipeline.core.progress import Progress
@@ -45,24 +46,29 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
         sweep_temporaries(folder)
         inputs = read_inputs(run)
         groups = write_files(inputs, folder, engine, recipe.keep_pieces)
-        lock = make_lock(recipe, inputs, groups, folder)
+        lock, unmatched = make_lock(recipe, inputs, groups, folder)
         _finish(lock, recipe, inputs, folder)
         note_history(folder, started, step="mixture", groups=len(lock.groups))
-    counts = [
-        sum(group.documents for group in lock.groups.values()),
-        sum(group.tokens for group in lock.groups.values()),
-    ]
-    progress.say(f"{len(lock.groups)} groups, {counts[0]:,} documents, {counts[1]:,} tokens in {folder}.")
+    if unmatched.entries:
+        progress.say(
+            f"The corpus has nothing for {', '.join(unmatched.entries)}; the other weights are scaled up."
+        )
+    if unmatched.groups:
+        progress.say(f"Left out, because no weight is given: {', '.join(unmatched.groups)}.")
     return lock
 
 
 def make_lock(
     recipe: MixtureRecipe, inputs: Inputs, groups: Mapping[str, Mapping[str, Any]], folder: str
-) -> Lock:
-    """Split, weights and files of all groups as one lock. Raises MixtureError for what cannot be drawn."""
+) -> tuple[Lock, Unmatched]:
+    """Split, weights and files of all groups as one lock, and what the weights leave over.
+
+    Raises MixtureError for what cannot be drawn.
+    """
     split = recipe.split.model_dump(mode="json")
     sides = {name: _count_sides(split, recipe, join(folder, file_name(name))) for name in groups}
-    weights = choose_weights(recipe.weights, {name: train[1] for name, (train, _) in sides.items()})
+    train_tokens = {name: train[1] for name, (train, _) in sides.items()}
+    weights, unmatched = choose_weights(recipe.weights, train_tokens)
     facts = {
         name: GroupFacts(
             file_name(name), weights[name], group["documents"], group["tokens"], *sides[name][0],
@@ -70,7 +76,7 @@ def make_lock(
         )
         for name, group in groups.items()
     }  # fmt: skip
-    return Lock(
+    lock = Lock(
         corpus=inputs.corpus.fingerprint,
         tokenizer=inputs.tokenizer.fingerprint,
         vocab_size=inputs.vocabulary.size,
@@ -82,6 +88,7 @@ def make_lock(
         split=split,
         groups=facts,
     )
+    return lock, unmatched
 
 
 def _count_sides(split: dict[str, Any], recipe: MixtureRecipe, prefix: str) -> list[tuple[int, int]]:

@@ -1,0 +1,116 @@
+"""Blending: golden numbers, published vectors, and what must hold for any weights."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixtures.blend import blend, blend_everything, check_draws, normalise, published_weights, sample_targets
+from mixtures.weights import read_preset
+from roots_pipeline.core.errors import MixtureError
+from tests.mixtures.golden import load, same
+from tests.mixtures.plain import greedy
+
+
+def test_published_vectors() -> None:
+    assert blend([0.5, 0.3, 0.2], 12).groups.tolist() == [0, 1, 2, 0, 1, 0, 2, 0, 1, 0, 0, 1]
+    assert blend([0.1, 0.9], 12).groups.tolist() == [1, 0, *[1] * 8, 0, 1]
+
+
+def test_golden_blends(shared: Path) -> None:
+    golden = load(shared, "02_blending")
+    for case in golden["blends"]:
+        assert normalise(case["weights"]).tolist() == [float.fromhex(value) for value in case["normalized_hex"]]
+        found = blend(case["weights"], case["size"])
+        assert same(case["dataset_index"], found.groups, "uint8")
+        assert hashlib.sha256(found.groups.tobytes()).hexdigest() == case["core"]["dataset_index_sha256"]
+        assert same(case["dataset_sample_index"], found.numbers)
+        assert found.drawn.tolist() == case["counts"]
+    assert len(golden["blends"]) == 26
+
+
+def test_golden_targets(shared: Path) -> None:
+    for case in load(shared, "02b_blend_sample_targets")["cases"]:
+        weights = [float(value) for value in case["spec"][::2]]
+        core, old = case["core"], case["bigscience"]
+        assert [weight.hex() for weight in published_weights(weights, "bigscience")] == old["weights_hex"]
+        assert [weight.hex() for weight in published_weights(weights, "megatron_core")] == core["weights_hex"]
+        for place, total in enumerate(case["totals"]):
+            assert sample_targets(weights, total, "bigscience") == [row[place] for row in old["samples"]]
+            wanted = [row[place] for row in core["build_with_surplus_0_005"]]
+            assert sample_targets(weights, total, "megatron_core") == wanted
+
+
+def test_golden_exhaustive_blends(shared: Path) -> None:
+    for case in load(shared, "02c_exhaustive_blending_core")["cases"]:
+        found = blend_everything(case["sizes"])
+        assert same(case["dataset_index"], found.groups)
+        assert same(case["dataset_sample_index"], found.numbers)
+        assert found.drawn.tolist() == case["sizes"]
+
+
+def test_golden_mix_of_bloom(shared: Path) -> None:
+    golden = load(shared, "02d_bloom_mix")
+    preset = {entry.name: entry.weight for entry in read_preset("roots")}
+    assert [preset[name] for name in golden["names"]] == golden["ratios"]
+    weights = published_weights(golden["ratios"], "bigscience")
+    assert [weight.hex() for weight in weights] == golden["weights_after_first_normalisation_hex"]
+    assert [float(weight).hex() for weight in normalise(weights)] == golden["weights_used_hex"]
+    targets = [row[0] for row in golden["sample_targets_train_valid_test"]]
+    assert sample_targets(golden["ratios"], 220_000_000, "bigscience") == targets
+    assert sum(targets) == golden["sum_of_train_targets"]
+    for prefix in golden["prefixes"]:
+        found = blend(weights, prefix["size"])
+        assert same(prefix["dataset_index"], found.groups, "uint8")
+        assert same(prefix["dataset_sample_index"], found.numbers)
+        assert found.drawn.tolist() == prefix["counts"]
+    assert blend(weights, 300).groups.tolist() == golden["first_300_dataset_index"]
+
+
+weights_of_groups = st.lists(st.one_of(st.floats(1e-6, 1), st.floats(0.5, 100)), min_size=1, max_size=40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(weights_of_groups, st.integers(1, 400))
+def test_any_weights(weights: list[float], samples: int) -> None:
+    found = blend(weights, samples)
+    shares = normalise(weights)
+    assert list(zip(found.groups.tolist(), found.numbers.tolist(), strict=True)) == greedy(shares.tolist(), samples)
+    assert np.bincount(found.groups, minlength=len(weights)).tolist() == found.drawn.tolist()
+    # No group gets one sample more than its share; so the targets of either variant suffice.
+    assert np.all(found.drawn - samples * shares < 1 + 1e-9)
+    for variant in ("bigscience", "megatron_core"):
+        check_draws(["?"] * len(weights), found.drawn.tolist(), sample_targets(weights, samples, variant))  # type: ignore[arg-type]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0.05, 1), min_size=2, max_size=6), st.integers(1, 500))
+def test_weights_are_respected_within_a_sample(weights: list[float], samples: int) -> None:
+    """For a handful of groups; with many groups the greedy rule may lag a little more than one sample behind."""
+    found = blend(weights, samples)
+    assert np.all(np.abs(found.drawn - samples * normalise(weights)) <= 1 + 1e-9)
+
+
+def test_more_groups_than_a_byte_holds() -> None:
+    found = blend([1.0] * 300, 600)
+    assert found.groups.dtype == np.int16 and found.groups.tolist() == [*range(300)] * 2
+    many = blend([1.0] * 40_000, 40_000)
+    assert many.groups.dtype == np.int32 and many.groups.tolist() == [*range(40_000)]
+
+
+def test_drawing_too_much_is_an_error() -> None:
+    with pytest.raises(MixtureError, match=r"group news\.fr is drawn 7 times but holds 6 samples"):
+        check_draws(["web.en", "news.fr"], [3, 7], [3, 6])
+
+
+def test_bloom_targets_cover_every_draw() -> None:
+    """The published surplus of half a percent leaves room: ceil(n w 1.005) >= ceil(n w)."""
+    ratios = [entry.weight for entry in read_preset("roots")]
+    targets = sample_targets(ratios, 220_000_000, "bigscience")
+    assert all(target >= math.ceil(220_000_000 * ratio) for target, ratio in zip(targets, ratios, strict=True))
