@@ -1,0 +1,44 @@
+"""Several files as one stream of batches: small files, such as single pages, come together in batches of full size.
+
+Every batch costs each later stage a fixed effort, so a batch a page would be many times slower than the pages
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Quarantined, Reader
+
+
+def read_files(
+    reader: Reader, paths: Iterable[str], batch_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch | Quarantined]:
+    """The documents of all files in order, in batches of about `batch_bytes` of text and at most 2,000 rows.
+
+    The cuts depend only on the files, their order and `batch_bytes`. Raises what `Reader.read` raises.
+    """
+    held: list[pa.RecordBatch] = []
+    size = rows = 0
+    for path in paths:
+        for item in reader.read(path, batch_bytes):
+            if isinstance(item, Quarantined):
+                yield item
+                continue
+            if held and rows + item.num_rows > BATCH_ROWS:
+                yield _together(held)
+                held, size, rows = [], 0, 0
+            held.append(item)
+            size += item.column("text").nbytes
+            rows += item.num_rows
+            if size >= batch_bytes or rows >= BATCH_ROWS:
+                yield _together(held)
+                held, size, rows = [], 0, 0
+    if held:
+        yield _together(held)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
