@@ -30,9 +30,7 @@ _MADE_BY = "python -m mixtures write"
 
 
 @app.command()
-def write(
-    recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False
-) -> None:
+def write(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False) -> None:
     """Encode the corpus, write .bin/.idx of every group, and freeze weights and order in a lock file."""
     progress = Progress(quiet=quiet)
     checked = load_mixture_recipe(recipe)
@@ -55,9 +53,7 @@ def plan(
     for column in ("group", "tokens", "weight", "read", "epochs"):
         table.add_column(column, justify="left" if column == "group" else "right")
     for row in rows:
-        table.add_row(
-            row.name, f"{row.tokens:,}", f"{row.weight:.5f}", f"{row.read:,.0f}", f"{row.epochs:.2f}"
-        )
+        table.add_row(row.name, f"{row.tokens:,}", f"{row.weight:.5f}", f"{row.read:,.0f}", f"{row.epochs:.2f}")
     Console(width=None if Console().is_terminal else 110).print(table)
     for sentence in warnings(rows, max_epochs):
         print(f"warning: {sentence}")

@@ -45,9 +45,9 @@ def cached(
             "facts": facts,
         }
         write_json(description, known)
-    return {
-        name: _load(join(folder, f"{key}-{name}.npy"), rows) for name, rows in known["arrays"].items()
-    }, known["facts"]
+    return {name: _load(join(folder, f"{key}-{name}.npy"), rows) for name, rows in known["arrays"].items()}, known[
+        "facts"
+    ]
 
 
 def _load(path: str, rows: int) -> npt.NDArray[Any]:

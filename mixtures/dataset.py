@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mixtures.blend import blend, check_draws, sample_targets
 from mixtures.cache import Arrays, cached
-from mixtures.group import GroupSamples, Span
+from mixtures.group import Span, open_group
 from mixtures.lock import Lock, check_group, read_lock
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
@@ -60,7 +60,7 @@ class BlendedDataset:
         cache = cache or join(folder, "cache")
         targets = sample_targets(list(weights.values()), samples, self.lock.variant)
         self.groups = [
-            GroupSamples(self.lock, name, folder, side, wanted, self.sequence_length, self.seed, cache)
+            open_group(self.lock, name, folder, side, wanted, self.sequence_length, self.seed, cache)
             for name, wanted in zip(self.names, targets, strict=True)
         ]
 
@@ -104,15 +104,11 @@ def _weights(lock: Lock, side: str, groups: Sequence[str] | None) -> dict[str, f
     """
     for name in groups or ():
         if name not in lock.groups:
-            raise MixtureError(
-                f"there is no group '{name}' in the mixture.", hint=nearest(name, list(lock.groups))
-            )
+            raise MixtureError(f"there is no group '{name}' in the mixture.", hint=nearest(name, list(lock.groups)))
     chosen = {
         name: facts.weight
         for name, facts in lock.groups.items()
-        if facts.weight > 0
-        and (groups is None or name in groups)
-        and (side == "train" or facts.validation_tokens > 0)
+        if facts.weight > 0 and (groups is None or name in groups) and (side == "train" or facts.validation_tokens > 0)
     }
     if not chosen:
         raise MixtureError(

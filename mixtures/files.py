@@ -16,8 +16,9 @@ from typing import Any
 import xxhash
 
 from mixtures.indexed import token_dtype
+from mixtures.join import file_name, write_group
 from mixtures.lock import SUFFIXES
-from mixtures.tokenise import Vocabulary, encode_shard, file_name, read_vocabulary, write_group
+from mixtures.tokenise import Vocabulary, encode_shard, read_vocabulary
 from roots_pipeline.core.errors import EmptyOutputError, StorageError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
 from roots_pipeline.core.storage import (
@@ -32,7 +33,13 @@ from roots_pipeline.core.storage import (
 from roots_pipeline.core.tasks import Engine, Task
 
 # The code that decides the bytes of the files; all other code only decides the lock.
-_ENCODING_CODE = ("mixtures/tokenise.py", "mixtures/indexed.py", "mixtures/splits.py", "tokenizer/encode.py")
+_ENCODING_CODE = (
+    "mixtures/tokenise.py",
+    "mixtures/join.py",
+    "mixtures/indexed.py",
+    "mixtures/splits.py",
+    "tokenizer/encode.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +67,7 @@ def read_inputs(run: str) -> Inputs:
 def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) -> dict[str, dict[str, Any]]:
     """Encode and join; returns what `write_group` says of every group, by name."""
     shards = {
-        name: entry["xxh3"]
-        for name, entry in sorted(inputs.corpus.files.items())
-        if name.startswith("documents/")
+        name: entry["xxh3"] for name, entry in sorted(inputs.corpus.files.items()) if name.startswith("documents/")
     }
     mark = fingerprint([_code(), shards, inputs.tokenizer.fingerprint])
     summary = join(folder, ".work", "groups.json")
@@ -131,9 +136,7 @@ def _encode_and_join(
     for group in sorted(pieces):
         task_arguments = {"pieces": pieces[group], "prefix": join(folder, file_name(group)), "dtype": dtype}
         record = join(folder, ".work", "groups", f"{file_name(group)}.json")
-        joins.append(
-            Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, task_arguments)
-        )
+        joins.append(Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, task_arguments))
     return dict(zip(sorted(pieces), engine.run(joins, "join groups"), strict=True))
 
 

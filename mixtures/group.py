@@ -32,58 +32,21 @@ class Span:
 
 
 class GroupSamples:
-    """The samples of one group on one side of the split.
+    """Samples of one group: its files and the three arrays of its order (see `order`).
 
-    `wanted` samples are promised; `len()` tells how many there are (whole epochs). Raises MixtureError if
-    that side holds no token, StorageError if the files are broken.
+    `len()` tells how many there are: all that whole epochs hold, at least as many as were wanted.
     """
 
     def __init__(
         self,
-        lock: Lock,
-        name: str,
-        folder: str,
-        side: str,
-        wanted: int,
+        reader: IndexedReader,
         sequence_length: int,
-        seed: int,
-        cache: str,
+        document_index: IntArray,
+        sample_index: IntArray,
+        shuffle_index: IntArray,
     ) -> None:
-        self.name, self.sequence_length = name, sequence_length
-        group = lock.groups[name]
-        prefix = join(folder, group.file)
-        self.reader = IndexedReader(prefix)
-        # Content hashes, not names or sizes: an order of other data is never found in the cache.
-        inputs = {
-            "lengths": group.files[".idx"].xxh3,
-            "documents": group.files[".documents.parquet"].xxh3,
-            "split": lock.split,
-            "side": side,
-            "sequence_length": sequence_length,
-            "wanted": wanted,
-            "seed": seed,
-            "variant": lock.variant,
-        }
-
-        def build() -> tuple[Arrays, Any]:
-            sequences = sequences_of(lock.split, side, prefix, len(self.reader), lock.variant)
-            if not np.any(self.reader.lengths[sequences]):
-                raise MixtureError(
-                    f"group {name} has no token for {side}.",
-                    where=prefix,
-                    hint="Give it the weight 0, or change the share that is held out.",
-                )
-            order = build_order(self.reader.lengths, sequences, sequence_length, wanted, seed, lock.variant)
-            arrays = {
-                "document": order.document_index,
-                "sample": order.sample_index,
-                "shuffle": order.shuffle_index,
-            }
-            return arrays, {"epochs": order.epochs, "separate_last_epoch": order.separate_last_epoch}
-
-        arrays, facts = cached(cache, "order", inputs, build)
-        self._documents, self._starts, self._shuffle = arrays["document"], arrays["sample"], arrays["shuffle"]
-        self.epochs: int = facts["epochs"]
+        self.reader, self.sequence_length = reader, sequence_length
+        self._documents, self._starts, self._shuffle = document_index, sample_index, shuffle_index
 
     def __len__(self) -> int:
         return len(self._shuffle)
@@ -116,6 +79,44 @@ class GroupSamples:
             (int(self._starts[place, 0]), int(self._starts[place, 1])),
             (int(self._starts[place + 1, 0]), int(self._starts[place + 1, 1])),
         )
+
+
+def open_group(
+    lock: Lock, name: str, folder: str, side: str, wanted: int, sequence_length: int, seed: int, cache: str
+) -> GroupSamples:
+    """The samples of group `name` on one side of the split, at least `wanted` of them; the order comes from `cache`.
+
+    Raises MixtureError if that side holds no token, StorageError if the files are broken.
+    """
+    group = lock.groups[name]
+    prefix = join(folder, group.file)
+    reader = IndexedReader(prefix)
+    # Content hashes, not names or sizes: an order of other data is never found in the cache.
+    inputs = {
+        "lengths": group.files[".idx"].xxh3,
+        "documents": group.files[".documents.parquet"].xxh3,
+        "split": lock.split,
+        "side": side,
+        "sequence_length": sequence_length,
+        "wanted": wanted,
+        "seed": seed,
+        "variant": lock.variant,
+    }
+
+    def build() -> tuple[Arrays, Any]:
+        sequences = sequences_of(lock.split, side, prefix, len(reader), lock.variant)
+        if not np.any(reader.lengths[sequences]):
+            raise MixtureError(
+                f"group {name} has no token for {side}.",
+                where=prefix,
+                hint="Give it the weight 0, or change the share that is held out.",
+            )
+        order = build_order(reader.lengths, sequences, sequence_length, wanted, seed, lock.variant)
+        arrays = {"document": order.document_index, "sample": order.sample_index, "shuffle": order.shuffle_index}
+        return arrays, {"epochs": order.epochs, "separate_last_epoch": order.separate_last_epoch}
+
+    arrays, _ = cached(cache, "order", inputs, build)
+    return GroupSamples(reader, sequence_length, arrays["document"], arrays["sample"], arrays["shuffle"])
 
 
 @njit(cache=True)

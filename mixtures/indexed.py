@@ -99,9 +99,7 @@ class IndexedWriter:
         """Sequences written so far."""
         return len(self._lengths)
 
-    def append(
-        self, tokens: IntArray, lengths: IntArray, sequences_per_document: IntArray | None = None
-    ) -> None:
+    def append(self, tokens: IntArray, lengths: IntArray, sequences_per_document: IntArray | None = None) -> None:
         """Append `len(lengths)` sequences whose ids lie end to end in `tokens`.
 
         `sequences_per_document` groups them into documents (zeros make empty documents); by default each

@@ -110,9 +110,7 @@ def read_lock(path: str) -> Lock:
         raise StorageError(f"cannot be read as YAML ({error}).", where=path, hint=_AGAIN) from error
     found = value.get("format") if isinstance(value, dict) else type(value).__name__
     if found != FORMAT:
-        raise StaleDataError(
-            f"the lock has format {found}, this version reads {FORMAT}.", where=path, hint=_AGAIN
-        )
+        raise StaleDataError(f"the lock has format {found}, this version reads {FORMAT}.", where=path, hint=_AGAIN)
     try:
         groups = {name: _group(row) for name, row in value.pop("groups").items()}
         return Lock(groups=groups, **value)

@@ -84,17 +84,13 @@ def build_order(
     split has no tokens.
     """
     if sequence_length < 1:
-        raise MixtureError(
-            f"a sample cannot have {sequence_length} tokens.", hint="Set sequence_length to 1 or more."
-        )
+        raise MixtureError(f"a sample cannot have {sequence_length} tokens.", hint="Set sequence_length to 1 or more.")
     tokens = int(np.sum(lengths[documents], dtype=np.int64))
     epochs = epochs_needed(tokens, sequence_length, samples or 0, extra_token)
     before_last = samples_in(epochs - 1, tokens, sequence_length, extra_token) if epochs > 1 else 0
     per_epoch = samples_in(1, tokens, sequence_length, extra_token)
     separate = (
-        samples is not None
-        and epochs > 1
-        and samples - before_last < int(LAST_EPOCH_THRESHOLD[variant] * per_epoch)
+        samples is not None and epochs > 1 and samples - before_last < int(LAST_EPOCH_THRESHOLD[variant] * per_epoch)
     )
     total = samples_in(epochs, tokens, sequence_length, extra_token)
     if keep_partial:
@@ -108,9 +104,7 @@ def build_order(
     return Order(document_index, sample_index, shuffle_index, epochs, separate)
 
 
-def _shuffled_documents(
-    documents: IntArray, epochs: int, separate: bool, random: np.random.RandomState
-) -> IntArray:
+def _shuffled_documents(documents: IntArray, epochs: int, separate: bool, random: np.random.RandomState) -> IntArray:
     largest = int(documents.max()) if len(documents) else 0
     documents = documents.astype(np.dtype(np.int32 if largest < INT32_END else np.int64))
     parts = [np.tile(documents, epochs - separate)] + ([documents.copy()] if separate else [])

@@ -35,6 +35,4 @@ def _preset(rule: PresetWeights) -> list[Entry]:
     for name in rule.groups:
         if name not in known:
             raise MixtureError(f"the mixture {rule.name} has no part '{name}'.", hint=nearest(name, known))
-    return [
-        Entry(entry.name, entry.weight, tuple(rule.groups.get(entry.name, entry.groups))) for entry in entries
-    ]
+    return [Entry(entry.name, entry.weight, tuple(rule.groups.get(entry.name, entry.groups))) for entry in entries]

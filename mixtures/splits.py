@@ -42,9 +42,7 @@ def range_boundaries(text: str, sequences: int) -> tuple[int, int]:
     except ValueError as error:
         raise MixtureError(f"'{text}' is not a range.", hint="Write start:end, such as 0:0.95.") from error
     if not 0 < end <= 1:
-        raise MixtureError(
-            f"the range '{text}' ends at {end}.", hint="A range ends above 0 and at most at 1."
-        )
+        raise MixtureError(f"the range '{text}' ends at {end}.", hint="A range ends above 0 and at most at 1.")
     return round(start * sequences), round(end * sequences)
 
 
@@ -60,9 +58,7 @@ def comma_boundaries(text: str, sequences: int, variant: Variant) -> list[tuple[
     parts = [*_numbers(text, text.split(separator)), 0.0, 0.0][:3]
     total = sum(parts)
     if total <= 0:
-        raise MixtureError(
-            f"the parts of '{text}' add up to {total}.", hint="Give at least one part above 0."
-        )
+        raise MixtureError(f"the parts of '{text}' add up to {total}.", hint="Give at least one part above 0.")
     ends = list(accumulate((round(part / total * sequences) for part in parts), initial=0))
     surplus = ends[-1] - sequences
     bounds = [0, *(end - surplus for end in ends[1:])]
@@ -72,9 +68,7 @@ def comma_boundaries(text: str, sequences: int, variant: Variant) -> list[tuple[
 def _core_boundaries(text: str, sequences: int) -> list[tuple[int, int] | None]:
     parts = _numbers(text, re.findall(r"[.0-9]+", text))
     if len(parts) > 3 or not sum(parts) > 0:
-        raise MixtureError(
-            f"'{text}' is not a split.", hint="Give one to three parts, not all 0, such as 969,30,1."
-        )
+        raise MixtureError(f"'{text}' is not a split.", hint="Give one to three parts, not all 0, such as 969,30,1.")
     shares = [float(share) for share in normalise([*parts, 0.0, 0.0][:3])]
     ends = list(accumulate(shares, initial=0.0))
     return [

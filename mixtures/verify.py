@@ -30,9 +30,7 @@ class Report:
     texts: list[tuple[str, int, str]]
 
 
-def verify_mixture(
-    folder: str, tokenizer_path: str, *, corpus: str, tokenizer: str, samples: int = 5
-) -> Report:
+def verify_mixture(folder: str, tokenizer_path: str, *, corpus: str, tokenizer: str, samples: int = 5) -> Report:
     """Verify the mixture in `folder`, made from the corpus and tokenizer with these fingerprints.
 
     Raises StaleDataError or StorageError naming the file and the first thing in it that is wrong.
@@ -63,9 +61,7 @@ def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
         block = reader.tokens[start : start + _CHUNK]
         if int(block.min()) < 0 or int(block.max()) >= lock.vocab_size:
             bad = start + int(np.argmax((block < 0) | (block >= lock.vocab_size)))
-            raise _wrong(
-                prefix, f"token {bad} is {int(reader.tokens[bad])}, the vocabulary has {lock.vocab_size}"
-            )
+            raise _wrong(prefix, f"token {bad} is {int(reader.tokens[bad])}, the vocabulary has {lock.vocab_size}")
     ends = reader.offsets // reader.dtype.itemsize + reader.lengths - 1
     wrong = np.flatnonzero((reader.lengths == 0) | (reader.tokens[ends] != lock.end_of_text))
     if len(wrong):
@@ -78,9 +74,7 @@ def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
     }
     for column, wanted in expected.items():
         if not np.array_equal(table.column(column).to_numpy(), wanted):
-            raise _wrong(
-                f"{prefix}.documents.parquet", f"its column {column} does not describe the .idx file"
-            )
+            raise _wrong(f"{prefix}.documents.parquet", f"its column {column} does not describe the .idx file")
     return reader
 
 

@@ -51,9 +51,7 @@ def proportional(tokens: Mapping[str, int]) -> dict[str, float]:
 def temperature(tokens: Mapping[str, int], alpha: float) -> dict[str, float]:
     """Weights in proportion to share ** alpha; 1 is proportional, 0 equal. Empty groups get 0."""
     if not (math.isfinite(alpha) and alpha >= 0):
-        raise MixtureError(
-            f"alpha is {alpha}.", hint="Choose a number from 0 (equal shares) to 1 (shares by tokens)."
-        )
+        raise MixtureError(f"alpha is {alpha}.", hint="Choose a number from 0 (equal shares) to 1 (shares by tokens).")
     total = sum(tokens.values())
     return _to_one({name: (count / total) ** alpha if count else 0.0 for name, count in tokens.items()})
 
@@ -61,9 +59,7 @@ def temperature(tokens: Mapping[str, int], alpha: float) -> dict[str, float]:
 def unimax(tokens: Mapping[str, int], budget: int, max_epochs: float) -> dict[str, float]:
     """Equal shares of `budget` tokens, none above `max_epochs` times the tokens of its group."""
     if budget < 1 or not max_epochs > 0:
-        raise MixtureError(
-            f"unimax needs a budget and a cap above 0, not {budget} tokens and {max_epochs} epochs."
-        )
+        raise MixtureError(f"unimax needs a budget and a cap above 0, not {budget} tokens and {max_epochs} epochs.")
     left, given = float(budget), {}
     smallest_first = sorted(tokens, key=lambda name: (tokens[name], name))
     for place, name in enumerate(smallest_first):
@@ -83,9 +79,7 @@ def explicit(
     """
     for entry in entries:
         if not (math.isfinite(entry.weight) and entry.weight >= 0):
-            raise MixtureError(
-                f"the weight of {entry.name} is {entry.weight}.", hint="A weight is 0 or more."
-            )
+            raise MixtureError(f"the weight of {entry.name} is {entry.weight}.", hint="A weight is 0 or more.")
     owner = {name: _owner(name, entries) for name in tokens}
     weights = dict.fromkeys(tokens, 0.0)
     empty = []
@@ -101,9 +95,7 @@ def explicit(
             )
         for name in members:
             weights[name] = entry.weight * tokens[name] / total if total else 0.0
-    unmatched = Unmatched(
-        tuple(entry.name for entry in empty), tuple(name for name in tokens if owner[name] is None)
-    )
+    unmatched = Unmatched(tuple(entry.name for entry in empty), tuple(name for name in tokens if owner[name] is None))
     if not allow_unmatched:
         _refuse(unmatched, empty, tokens)
     return _to_one(weights), unmatched

@@ -16,10 +16,10 @@ import numpy as np
 from mixtures.config import MixtureRecipe
 from mixtures.files import Inputs, read_inputs, write_files
 from mixtures.indexed import IndexedReader, token_dtype
+from mixtures.join import file_name
 from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
 from mixtures.proportions import choose_weights
 from mixtures.splits import SIDES, sequences_of
-from mixtures.tokenise import file_name
 from mixtures.weights import Unmatched
 from roots_pipeline.core.errors import MixtureError, StorageError
 from roots_pipeline.core.manifest import note_history, write_manifest
@@ -50,9 +50,7 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
         _finish(lock, recipe, inputs, folder)
         note_history(folder, started, step="mixture", groups=len(lock.groups))
     if unmatched.entries:
-        progress.say(
-            f"The corpus has nothing for {', '.join(unmatched.entries)}; the other weights are scaled up."
-        )
+        progress.say(f"The corpus has nothing for {', '.join(unmatched.entries)}; the other weights are scaled up.")
     if unmatched.groups:
         progress.say(f"Left out, because no weight is given: {', '.join(unmatched.groups)}.")
     return lock
@@ -118,10 +116,7 @@ def _finish(lock: Lock, recipe: MixtureRecipe, inputs: Inputs, folder: str) -> N
         "mixture",
         config=recipe.model_dump(mode="json"),
         inputs={"corpus": inputs.corpus.fingerprint, "tokenizer": inputs.tokenizer.fingerprint},
-        counts={
-            name: {"documents": group.documents, "tokens": group.tokens}
-            for name, group in lock.groups.items()
-        },
+        counts={name: {"documents": group.documents, "tokens": group.tokens} for name, group in lock.groups.items()},
         fingerprint=lock.fingerprint,
         seeds={"order": lock.seed},
         files=files,

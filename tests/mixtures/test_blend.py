@@ -86,7 +86,7 @@ def test_any_weights(weights: list[float], samples: int) -> None:
     # No group gets one sample more than its share; so the targets of either variant suffice.
     assert np.all(found.drawn - samples * shares < 1 + 1e-9)
     for variant in ("bigscience", "megatron_core"):
-        check_draws(["?"] * len(weights), found.drawn.tolist(), sample_targets(weights, samples, variant))  # type: ignore[arg-type]
+        check_draws(["?"] * len(weights), found.drawn.tolist(), sample_targets(weights, samples, variant))
 
 
 @settings(max_examples=50, deadline=None)

@@ -34,13 +34,13 @@ def random_documents(seed: int, count: int, top: int) -> list[np.ndarray[Any, An
 def test_bytes_of_its_builder(tmp_path: Path, dtype: Any, top: int) -> None:
     indexed = peer("indexed_dataset")
     torch = pytest.importorskip("torch")
-    documents = random_documents(3, 500, top)
+    documents = random_documents(3, 200, top)
     builder = indexed.IndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=dtype)
     for document in documents:
         builder.add_document(torch.from_numpy(document), [len(document)])
     builder.finalize(str(tmp_path / "theirs.idx"))
     with indexed_writer(str(tmp_path / "ours"), dtype, commit_file) as writer:
-        for start in range(0, 500, 77):
+        for start in range(0, 200, 77):
             block = documents[start : start + 77]
             writer.append(np.concatenate(block), np.array([len(document) for document in block]))
     for suffix in (".bin", ".idx"):

@@ -1,0 +1,94 @@
+"""The pieces of one group, in shard order, become its three files; a task function for any engine.
+
+    <group>.bin, <group>.idx       token ids and where each document lies (`indexed`)
+    <group>.documents.parquet      for each document its id, its sequence, token offset and tokens in the file,
+                                   and the hash that decides on which side of a split it falls
+
+A piece is a record batch of an Arrow file that `tokenise.encode_shard` wrote: `id` and `tokens` of
+documents. Memory: one piece, and 8 bytes a document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mixtures.indexed import IntArray, indexed_writer
+from mixtures.lock import SUFFIXES, probe
+from mixtures.splits import split_hashes
+from roots_pipeline.core.tasks import Commit
+
+PIECE_SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("tokens", pa.large_list(pa.int32()))])
+_ROWS_OF_A_GROUP = 1 << 16
+_DOCUMENTS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("tokens", pa.int32(), nullable=False),
+        pa.field("split_hash", pa.uint64(), nullable=False),
+    ]
+)
+
+
+def file_name(group: str) -> str:
+    """A group's name as a file name: anything but letters, digits and `-_.+` becomes %XX."""
+    return quote(group, safe="-_.+")
+
+
+def write_group(
+    commit: Commit, *, pieces: Sequence[tuple[str, Sequence[int]]], prefix: str, dtype: str
+) -> dict[str, Any]:
+    """Join the pieces of one group. `pieces`: Arrow file and the numbers of its batches, in shard order.
+
+    Returns documents, tokens, and size and hashes of the three files.
+    """
+    table_path = f"{prefix}.documents.parquet"
+    with (
+        commit.file(table_path) as temporary,
+        pq.ParquetWriter(temporary, _DOCUMENTS, compression="zstd") as table,
+        indexed_writer(prefix, dtype, commit.file) as writer,
+    ):
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for piece in _read_pieces(pieces):
+            tokens = piece.column("tokens")
+            lengths = np.diff(tokens.offsets.to_numpy())
+            waiting.append(_document_rows(piece.column("id"), lengths, writer.sequences, writer.tokens))
+            writer.append(tokens.flatten().to_numpy(), lengths)
+            rows += len(piece)
+            if rows >= _ROWS_OF_A_GROUP:
+                table.write_table(pa.Table.from_batches(waiting))
+                waiting, rows = [], 0
+        if waiting:
+            table.write_table(pa.Table.from_batches(waiting))
+        counts = {"documents": writer.sequences, "tokens": writer.tokens}
+    files = {suffix: {**commit.files[prefix + suffix], "probe": probe(prefix + suffix)} for suffix in SUFFIXES}
+    return {**counts, "files": files}
+
+
+def _read_pieces(pieces: Sequence[tuple[str, Sequence[int]]]) -> Iterator[pa.RecordBatch]:
+    for path, batches in pieces:
+        with pa.memory_map(path) as source:
+            reader = pa.ipc.open_file(source)
+            for number in batches:
+                yield reader.get_batch(number)
+
+
+def _document_rows(ids: pa.Array, lengths: IntArray, sequence: int, offset: int) -> pa.RecordBatch:
+    ends = offset + np.cumsum(lengths)
+    return pa.RecordBatch.from_arrays(
+        [
+            ids,
+            pa.array(np.arange(sequence, sequence + len(lengths))),
+            pa.array(ends - lengths),
+            pa.array(lengths.astype(np.int32)),
+            pa.array(split_hashes(ids)),
+        ],
+        schema=_DOCUMENTS,
+    )
