@@ -4,7 +4,7 @@
       sources:
         - {name: news, kind: jsonl, path: "data/news/*.jsonl.zst", language: en, group: web}
       stages:
-        - {stage: massivetext, on: [web]}
+        - {stage: massivetext, groups: [web]}
 
 Checked here, at the border; everything behind it works with frozen dataclasses. Paths are local paths or fsspec URLs,
 relative to the folder the command runs in; `package://sample/…` names a file that ships with rootbloom.
@@ -63,7 +63,7 @@ class StageEntry(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     stage: str
-    on: list[str] | None = None
+    groups: list[str] | None = None
     _made: Any = PrivateAttr()
 
     @model_validator(mode="after")
@@ -98,7 +98,7 @@ class CorpusRecipe(BaseModel):
                 raise ValueError(f"two sources are called '{name}'; names must differ.")
         groups = {source.group for source in self.sources} | set(USUAL_GROUPS)
         for entry in self.stages:
-            for group in entry.on or []:
+            for group in entry.groups or []:
                 if group not in groups:
                     raise ValueError(f"stage '{entry.stage}' works on group '{group}', which no source belongs to. "
                                      + nearest(group, list(groups)))

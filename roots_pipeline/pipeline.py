@@ -48,7 +48,7 @@ def build_phases(recipe: CorpusRecipe) -> list[Phase]:
     measures: list[Placed] = []
     judges: list[Placed] = []
     for entry in recipe.stages:
-        placed = Placed(entry.made, tuple(entry.on) if entry.on is not None else None)
+        placed = Placed(entry.made, tuple(entry.groups) if entry.groups is not None else None)
         if isinstance(placed.stage, Exchange):
             if (prepare := placed.stage.prepare()) is not None:
                 # Taken in the first pass over the text if no stage has edited the text since.

@@ -34,7 +34,7 @@ from roots_pipeline.core.storage import (
 from roots_pipeline.core.tasks import Engine, Task, finished_result
 from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
 from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
-from roots_pipeline.steps import Findings, judge_shard, output_schema, read_shard, resolve_keys, write_shard
+from roots_pipeline.steps import Findings, changed_columns, judge_shard, output_schema, read_shard, resolve_keys, write_shard
 
 # Libraries whose version can change what comes out.
 _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
@@ -84,7 +84,7 @@ class _Run:
                 findings, found = None, []
             if phase.exchange is not None:
                 states = self._judge(f"{number}-judge", states, findings, found, phase.judges, phase.exchange)
-                findings, found = self._resolve(f"{number}-resolve", states, phase.exchange)
+                findings, found = self._resolve(f"{number}-resolve", f"{number}-judge", states, phase.exchange)
         results = self._write(states, findings, found, self.phases[-1])
         return self._finish(read, results, started)
 
@@ -126,7 +126,11 @@ class _Run:
             maps = maps_for(placed, group)
             exchange = ending.stage if ending is not None and ending.works_on(group) else None
             assert exchange is None or isinstance(exchange, Exchange)
-            output = work_path(self.folder, step, f"{state.shard.name}.parquet")
+            changed = changed_columns(findings, maps)
+            if not changed and exchange is None:
+                after.append(state)
+                continue
+            output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
             mark = fingerprint([
                 state.print, list(found), [stage.parameters() for stage in maps],
                 exchange.parameters() if exchange else None, self.partitions, state.shard.number,
@@ -138,15 +142,15 @@ class _Run:
             }
             record = work_path(self.folder, step, f"{state.shard.name}.json")
             tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
-            after.append(_State(state.shard, [*state.view, output], mark))
+            after.append(_State(state.shard, [*state.view, *([output] if output else [])], mark))
         self.engine.run(tasks, step.partition("-")[2])
         return after
 
-    def _resolve(self, step: str, states: Sequence[_State], ending: Placed) -> tuple[Findings, list[str]]:
+    def _resolve(self, step: str, judged: str, states: Sequence[_State], ending: Placed) -> tuple[Findings | None, list[str]]:
         exchange = ending.stage
         assert isinstance(exchange, Exchange)
         taking = [state for state in states if ending.works_on(state.shard.source.group)]
-        keys = [f"{state.view[-1].removesuffix('.parquet')}.keys" for state in taking]
+        keys = [work_path(self.folder, judged, f"{state.shard.name}.keys") for state in taking]
         tasks, paths = [], []
         for partition in range(self.partitions if keys else 0):
             output = work_path(self.folder, step, f"{partition:04d}.parquet")
@@ -156,7 +160,8 @@ class _Run:
             tasks.append(Task(f"{exchange.name} {partition}", record, mark, resolve_keys, arguments))
             paths.append(output)
         results = self.engine.run(tasks, f"resolve {exchange.name}")
-        return Findings(exchange, tuple(paths)), [result["findings"] for result in results]
+        findings = Findings(exchange, tuple(paths)) if paths else None
+        return findings, [result["findings"] for result in results]
 
     def _write(self, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
                phase: Phase) -> list[dict[str, Any]]:

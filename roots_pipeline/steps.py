@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -63,25 +64,34 @@ def read_shard(commit: Commit, *, reader: Any, files: Sequence[str], maps: Seque
 
 
 def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
-                exchange: Exchange | None, partitions: int, output: str, keys: str) -> dict[str, Any]:
-    """Apply findings, run maps, and emit the keys of the next exchange; only changed columns are written."""
-    changed = [name for part in (findings.exchange if findings else None, *maps) if part for name in part.gives]
+                exchange: Exchange | None, partitions: int, output: str | None, keys: str) -> dict[str, Any]:
+    """Apply findings, run maps, and emit the keys of the next exchange.
+
+    Only the columns that this changes are written, to `output` (None: there are none).
+    """
+    changed = changed_columns(findings, maps)
     emitted: list[pa.Table] = []
     source = ColumnView(view)
     needed = _needed(findings, maps) | set(exchange.needs if exchange else ()) | set(changed)
     schema = _after(maps, pa.schema([field for field in source.schema if field.name in needed]))
-    written = [name for name in schema.names if name in changed]
-    with commit.file(output) as path, BatchWriter(path, pa.schema([schema.field(name) for name in written])) as out:
+    written = pa.schema([field for field in schema if field.name in changed])
+    rows = 0
+    with ExitStack() as stack:
+        out = None
+        if output is not None:
+            out = stack.enter_context(BatchWriter(stack.enter_context(commit.file(output)), written))
         for batch, row in _stream(source, shard, needed, findings, maps):
             if exchange is not None:
                 emitted.append(exchange.emit(batch, shard, row))
-            out.write(batch.select(written))
+            if out is not None:
+                out.write(batch.select(written.names))
+            rows += batch.num_rows
     if exchange is not None:
         if not emitted:
             emitted = [exchange.emit(_empty(schema), shard, 0)]
         with commit.file(keys) as path:
             _write_partitions(pa.concat_tables(emitted).combine_chunks(), partitions, path)
-    return {"rows": out.rows, "entries": sum(table.num_rows for table in emitted)}
+    return {"rows": rows, "entries": sum(table.num_rows for table in emitted)}
 
 
 def resolve_keys(
@@ -119,6 +129,12 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
                 dropped.write(_shorten(batch.filter(pa.array(~mask)), rejected_text))
     rows = [[*key, counts[key], sizes[key]] for key in sorted(counts)]
     return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows, "files": commit.files}
+
+
+def changed_columns(findings: Findings | None, maps: Sequence[Map]) -> set[str]:
+    """The columns that applying findings and running maps writes."""
+    names = {name for stage in maps for name in stage.gives}
+    return names | set(findings.exchange.gives) if findings else names
 
 
 def _run(maps: Sequence[Map], batch: pa.RecordBatch) -> pa.RecordBatch:
