@@ -1,0 +1,79 @@
+"""Where an axis begins, ends, and has its marks: round numbers that a reader can say aloud."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+_BINS = 40
+_LOGARITHMIC_FROM = 100.0  # largest : smallest
+_PER_DECADE = (20, 10, 5, 2, 1)
+
+
+def round_step(span: float, parts: int) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that covers `span` in at most `parts` steps; 1 for no span."""
+    least = span / parts
+    if not (math.isfinite(least) and least > 1e-300):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= least * (1 - 1e-9))
+
+
+def ticks(low: float, high: float, parts: int = 5) -> list[float]:
+    """Round numbers within [low, high], about `parts` steps apart."""
+    step = round_step(high - low, parts)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [_clean(number * step) for number in range(first, last + 1)]
+
+
+def logarithmic_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten within [low, high]; also twice and five times these if there are few, thinned if many."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1.0, 2.0, 5.0) if last - first <= 2 else (1.0,)
+    every = math.ceil((last - first) / 6) or 1
+    marks = [factor * 10.0**power for power in range(first, last + 1, every) for factor in factors]
+    return [_clean(mark) for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
+
+
+def bin_edges(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[npt.NDArray[np.float64], bool]:
+    """Edges of about 40 bins over the bulk of finite `values` (all but 1%) and over `bounds`; whether logarithmic.
+
+    Edges of a linear axis are multiples of a round width, so that a bound, itself a round number, is an edge.
+    """
+    if not len(values):
+        return np.empty(0), False
+    positive = values[values > 0]
+    if len(positive) >= 0.9 * len(values) and all(bound > 0 for bound in bounds):
+        low, high = _bulk(positive, bounds)
+        if high > 1 and high / low >= _LOGARITHMIC_FROM:  # what stays below 1 is a share
+            return _logarithmic_edges(low, high), True
+    low, high = _bulk(values, bounds)
+    width = round_step(high / _BINS - low / _BINS, 1)
+    whole = bool(np.all(values == np.floor(values)))
+    if whole:
+        width = max(1.0, width)
+    first = math.floor(low / width + 1e-9)
+    last = math.floor(high / width) if whole else math.ceil(high / width - 1e-9) - 1
+    return np.array([_clean(number * width) for number in range(first, max(first, last) + 2)]), False
+
+
+def _bulk(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[float, float]:
+    low = float(np.quantile(values, 0.005, method="lower"))
+    high = float(np.quantile(values, 0.995, method="higher"))
+    return min(low, *bounds, high), max(high, *bounds, low)
+
+
+def _logarithmic_edges(low: float, high: float) -> npt.NDArray[np.float64]:
+    decades = math.log10(high) - math.log10(low)
+    per = next((count for count in _PER_DECADE if count * decades <= _BINS), 1)
+    first = math.floor(math.log10(low) * per + 1e-9)
+    last = math.ceil(math.log10(high) * per - 1e-9)
+    return np.array([10.0 ** (k // per) * 10.0 ** (k % per / per) for k in range(first, last + 1)])
+
+
+def _clean(number: float) -> float:
+    """Without the dust of binary fractions: 0.3, not 0.30000000000000004."""
+    return float(f"{number:.12g}")

@@ -1,0 +1,85 @@
+"""A few rejected documents for every source and verdict, drawn fairly in bounded memory.
+
+Every document gets a random number from a generator with a fixed seed; the smallest of each kind stay (a reservoir).
+Only then is text read, and only from the row groups that hold a chosen document.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from roots_pipeline.core.storage import join
+from roots_pipeline.report.facts import Example
+from roots_pipeline.report.reading import parquet_files, strings
+
+PER_KIND = 3
+_SEED = 20_220_707
+_CHARACTERS = 1000
+_KINDS = 2000  # a hostile corpus could invent a verdict for every document
+
+Kind = tuple[str, str]  # source, verdict
+Place = tuple[int, int, int]  # file, row group, row within it
+
+
+def draw_examples(corpus: str) -> dict[Kind, tuple[Example, ...]]:
+    """Up to three documents of RUN/corpus/rejected for each (source, verdict); the same for the same files."""
+    folder = join(corpus, "rejected")
+    chosen = _choose(folder)
+    wanted: defaultdict[tuple[int, int], list[tuple[int, Kind]]] = defaultdict(list)
+    for kind, places in chosen.items():
+        for number, group, row in places:
+            wanted[number, group].append((row, kind))
+    found: defaultdict[Kind, list[Example]] = defaultdict(list)
+    for number, file in enumerate(parquet_files(folder)):
+        for group in range(file.num_row_groups):
+            if (number, group) in wanted:
+                rows = sorted(wanted[number, group])
+                for (_, kind), example in zip(rows, _read(file, group, [row for row, _ in rows]), strict=True):
+                    found[kind].append(example)
+    return {kind: tuple(examples) for kind, examples in found.items()}
+
+
+def _choose(folder: str) -> dict[Kind, list[Place]]:
+    generator = np.random.default_rng(_SEED)
+    best: dict[Kind, list[tuple[float, Place]]] = {}
+    for kinds, first in _walk(folder):
+        for offset, (kind, draw) in enumerate(zip(kinds, generator.random(len(kinds)).tolist(), strict=True)):
+            if kind not in best and len(best) >= _KINDS:
+                continue
+            heap = best.setdefault(kind, [])
+            entry = (-draw, (first[0], first[1], first[2] + offset))
+            if len(heap) < PER_KIND:
+                heapq.heappush(heap, entry)
+            elif entry > heap[0]:
+                heapq.heapreplace(heap, entry)
+    return {kind: [place for _, place in heap] for kind, heap in best.items()}
+
+
+def _walk(folder: str) -> Iterator[tuple[list[Kind], Place]]:
+    """(source, verdict) of every row, batch by batch, with the place of the first."""
+    for number, file in enumerate(parquet_files(folder)):
+        for group in range(file.num_row_groups):
+            row = 0
+            for batch in file.iter_batches(row_groups=[group], columns=["source", "verdict"], use_threads=False):
+                sources, verdicts = strings(batch.column("source")), strings(batch.column("verdict"))
+                yield [(source or "", verdict or "") for source, verdict in zip(sources, verdicts, strict=True)], (
+                    number, group, row)
+                row += batch.num_rows
+
+
+def _read(file: pq.ParquetFile, group: int, rows: list[int]) -> list[Example]:
+    columns = ["id", "language", "cause", "text"]
+    table = file.read_row_group(group, columns=columns, use_threads=False).take(pa.array(rows))
+    text = pc.binary_slice(table.column("text").cast(pa.large_binary()), 0, 4 * _CHARACTERS)
+    parts = [strings(table.column(name).combine_chunks()) for name in columns[:3]]
+    return [
+        Example(id or "", language or "", cause, content)
+        for id, language, cause, content in zip(*parts, strings(text.combine_chunks()), strict=True)
+    ]

@@ -1,0 +1,16 @@
+"""RUN/tokenizer as facts, all from its manifest."""
+
+from __future__ import annotations
+
+from roots_pipeline.core.manifest import Manifest
+from roots_pipeline.report.facts import Tokenizer
+
+
+def collect_tokenizer(manifest: Manifest) -> Tokenizer:
+    """Sizes of the vocabulary, and bytes per token by language if the tokenizer measured them."""
+    counts = manifest.counts
+    by_language = [(str(name), float(value)) for name, value in (counts.get("bytes_per_token") or {}).items()]
+    return Tokenizer(
+        int(counts["vocab_size"]), int(counts["padded_vocab_size"]),
+        tuple(sorted(by_language, key=lambda row: (-row[1], row[0]))),
+    )
