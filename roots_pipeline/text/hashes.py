@@ -1,0 +1,104 @@
+"""Hashes of texts, of byte ranges, and of numbers.
+
+`hash_texts` gives the 128-bit XXH3 of each text, for exact deduplication; `hash_texts_without_space` the same of what
+is left without white space, so that code which differs in layout only is equal. `mix` and the like serve the kernels.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from roots_pipeline.text.characters import SPACE, character_classes, decode
+from roots_pipeline.text.memory import inlined, kernel, load_eight
+
+Hashes = npt.NDArray[np.uint64]
+
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: each step of a hash is one-to-one
+_MIXER = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def mix(value):
+    """Spread the bits of a uint64 over all bits; one-to-one, so different values stay different."""
+    value ^= value >> _HALF
+    value *= _MIXER
+    return value ^ (value >> _HALF)
+
+
+@inlined
+def extend(value, item):
+    """The hash of a sequence that is longer by one item (both uint64); different items give different hashes."""
+    value = (value ^ item) * MULTIPLIER
+    return value ^ (value >> _HALF)
+
+
+@inlined
+def pair_key(first, second):
+    """The key of two uint64 in this order."""
+    return mix(first * MULTIPLIER + second)
+
+
+@inlined
+def hash_range(data, start, stop):
+    """64-bit hash of `data[start:stop]`, eight bytes at a time."""
+    value = np.uint64(stop - start) * MULTIPLIER
+    while start + 8 < stop:
+        value = extend(value, load_eight(data, start))
+        start += 8
+    return mix(extend(value, _load_up_to_eight(data, start, stop)))
+
+
+@inlined
+def _load_up_to_eight(data, start, stop):
+    if start == stop:
+        return np.uint64(0)
+    if start + 8 <= data.size:
+        return load_eight(data, start) & (_ALL >> np.uint64(64 - 8 * (stop - start)))
+    value = np.uint64(0)
+    for k in range(stop - start):
+        value |= np.uint64(data[start + k]) << np.uint64(8 * k)
+    return value
+
+
+def hash_texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:
+    """XXH3-128 of each text: uint64[n, 2], upper half first."""
+    view = data.data
+    bounds = offsets.tolist()
+    return _from_digests(view[a:b] for a, b in pairwise(bounds))
+
+
+def hash_texts_without_space(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:
+    """XXH3-128 of each text without its white-space characters: uint64[n, 2], upper half first."""
+    classes = character_classes()
+    longest = int(np.diff(offsets).max(initial=0))
+    squeezed = np.empty(longest, np.uint8)
+    view = squeezed.data
+    bounds = offsets.tolist()
+    return _from_digests(view[: _squeeze(data, a, b, classes, squeezed)] for a, b in pairwise(bounds))
+
+
+def _from_digests(texts: Iterable[memoryview]) -> Hashes:
+    digests = b"".join(xxhash.xxh3_128_digest(text) for text in texts)
+    return np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+@kernel
+def _squeeze(data, i, end, classes, out):
+    """Copy a text without white space into `out`; returns how many bytes that makes."""
+    size = 0
+    while i < end:
+        code, length = decode(data, i, end)
+        if not classes[code] & SPACE:
+            for k in range(length):
+                out[size + k] = data[i + k]
+            size += length
+        i += length
+    return size
