@@ -1,0 +1,235 @@
+"""The section `train` of a recipe, checked before any process starts.
+ Sizes that do not fit together are refused here with a message that names the setting to change; sizes that
+depend on the number of processes or on the tokenizer are checked by `layout` and `check_vocabulary`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from roots_pipeline.core.errors import RecipeError
+from train.model.layers import Shape
+from train.parallel.topology import Layout
+from train.schedule import BatchSize, LearningRate
+
+RECIPES = Path(__file__).parent / "recipes"
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelConfig(_Strict):
+    """Sizes of a BLOOM. `init_std` is 0.0048 for every published size, also where sqrt(1 / 3 hidden) is
+    larger."""
+
+    hidden: PositiveInt
+    layers: PositiveInt
+    heads: PositiveInt
+    init_std: PositiveFloat = 0.0048
+    layer_norm_epsilon: PositiveFloat = 1e-5
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden(self) -> Self:
+        if self.hidden % self.heads:
+            below = self.hidden // self.heads * self.heads
+            raise ValueError(
+                f"hidden {self.hidden} cannot be cut into {self.heads} heads. "
+                f"Use hidden {below or self.heads} or {below + self.heads}, "
+                f"or heads {_divisors_near(self.hidden, self.heads)}."
+            )
+        return self
+
+
+class RampConfig(_Strict):
+    """The global batch starts at `start` and grows by `increment`, in equal steps over `samples` samples."""
+
+    start: PositiveInt
+    increment: PositiveInt
+    samples: PositiveInt
+
+
+class TrainConfig(_Strict):
+    """Everything that decides a training run, apart from the data and the number of processes."""
+
+    model: ModelConfig
+    sequence_length: PositiveInt
+    micro_batch: PositiveInt
+    global_batch: PositiveInt
+    batch_ramp: RampConfig | None = None
+    train_samples: PositiveInt
+    lr: PositiveFloat
+    min_lr: NonNegativeFloat
+    lr_decay: Literal["cosine", "linear", "constant"] = "cosine"
+    warmup_samples: NonNegativeInt
+    decay_samples: PositiveInt | None = None  # null: train_samples
+    clip: PositiveFloat = 1.0
+    weight_decay: NonNegativeFloat = 0.1
+    betas: tuple[Fraction, Fraction] = (0.9, 0.95)
+    eps: PositiveFloat = 1e-8
+    dropout: Fraction = 0.0
+    seed: NonNegativeInt = 42
+    precision: Literal["fp32", "bf16"] = "bf16"
+    tensor_parallel: PositiveInt = 1
+    pipeline_parallel: PositiveInt = 1
+    activation_checkpointing: bool = False
+    evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
+    validation_samples: NonNegativeInt = 0  # 0: no validation
+    save_every: NonNegativeInt = 0  # steps; 0: only after the last
+    keep: PositiveInt = 2  # newest checkpoints kept
+    log_every: PositiveInt = 1
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        for problem in (self._layout_problem(), self._batch_problem(), self._schedule_problem()):
+            if problem:
+                raise ValueError(problem)
+        return self
+
+    def _layout_problem(self) -> str | None:
+        heads, tensor, pipeline = self.model.heads, self.tensor_parallel, self.pipeline_parallel
+        if heads % tensor:
+            return (
+                f"tensor_parallel {tensor} does not divide the {heads} heads of the model. "
+                f"Use tensor_parallel {_divisors_near(heads, tensor)}."
+            )
+        blocks = self.model.layers + 2
+        if blocks % pipeline or blocks < 2 * pipeline:
+            fitting = [str(n) for n in range(1, blocks // 2 + 1) if blocks % n == 0]
+            return (
+                f"pipeline_parallel {pipeline} does not cut {self.model.layers} layers + embedding + head = "
+                f"{blocks} blocks into equal stages of at least 2. Use pipeline_parallel {' or '.join(fitting)}."
+            )
+        return None
+
+    def _batch_problem(self) -> str | None:
+        if self.global_batch % self.micro_batch:
+            return (
+                f"global_batch {self.global_batch} is not a multiple of micro_batch {self.micro_batch}. "
+                f"Use global_batch {-(-self.global_batch // self.micro_batch) * self.micro_batch}."
+            )
+        if self.train_samples < self.global_batch:
+            return (
+                f"train_samples {self.train_samples} is less than one global_batch of {self.global_batch}. "
+                "Use more train_samples or a smaller global_batch."
+            )
+        ramp = self.batch_ramp
+        if ramp and (ramp.start >= self.global_batch or (self.global_batch - ramp.start) % ramp.increment):
+            return (
+                f"batch_ramp from {ramp.start} in increments of {ramp.increment} never reaches global_batch "
+                f"{self.global_batch} exactly. Use an increment that divides global_batch - start."
+            )
+        return None
+
+    def _schedule_problem(self) -> str | None:
+        if self.min_lr > self.lr:
+            return f"min_lr {self.min_lr} is above lr {self.lr}. Swap them or lower min_lr."
+        if self.warmup_samples >= (decay := self.decay_samples or self.train_samples):
+            return (
+                f"warmup_samples {self.warmup_samples} leaves nothing of the {decay} samples until the end of "
+                "the decay. Use fewer warmup_samples or more decay_samples."
+            )
+        return None
+
+    def layout(self, processes: int) -> Layout:
+        """How `processes` processes are arranged; raises RecipeError if they cannot be."""
+        per_copy = self.tensor_parallel * self.pipeline_parallel
+        if processes % per_copy:
+            raise RecipeError(
+                f"{processes} process{'es' * (processes > 1)} cannot hold whole models of tensor_parallel "
+                f"{self.tensor_parallel} x pipeline_parallel {self.pipeline_parallel} = {per_copy} processes.",
+                hint=f"Use --processes {-(-processes // per_copy) * per_copy} or a smaller tensor_parallel.",
+            )
+        data = processes // per_copy
+        unit = self.micro_batch * data
+        sizes = {"global_batch": self.global_batch}
+        if self.batch_ramp:
+            sizes |= {
+                "batch_ramp.start": self.batch_ramp.start,
+                "batch_ramp.increment": self.batch_ramp.increment,
+            }
+        if self.validation_samples:
+            sizes["validation_samples"] = self.validation_samples
+        for name, size in sizes.items():
+            if size % unit:
+                raise RecipeError(
+                    f"train.{name} {size} is not a multiple of micro_batch {self.micro_batch} x {data} "
+                    f"data-parallel processes = {unit}.",
+                    hint=f"Use {name} {-(-size // unit) * unit}, a smaller micro_batch, or other --processes.",
+                )
+        return Layout(data, self.tensor_parallel, self.pipeline_parallel)
+
+    def check_vocabulary(self, rows: int) -> None:
+        """Raise RecipeError if the embedding's `rows` (padding included) cannot be cut over the processes."""
+        if rows % self.tensor_parallel:
+            raise RecipeError(
+                f"the padded vocabulary of {rows} rows cannot be cut into {self.tensor_parallel} parts "
+                "(train.tensor_parallel).",
+                hint=f"Pad the tokenizer's vocabulary to a multiple of {self.tensor_parallel}, or use another "
+                "train.tensor_parallel.",
+            )
+
+    def shape(self, vocabulary: int) -> Shape:
+        """The model's shape over an embedding of `vocabulary` rows."""
+        model = self.model
+        return Shape(
+            model.hidden,
+            model.layers,
+            model.heads,
+            vocabulary,
+            epsilon=model.layer_norm_epsilon,
+            init_std=model.init_std,
+            dropout=self.dropout,
+            seed=self.seed,
+        )
+
+    def learning_rate(self) -> LearningRate:
+        """The schedule of the learning rate."""
+        decay = self.decay_samples or self.train_samples
+        return LearningRate(self.lr, self.min_lr, self.warmup_samples, decay, self.lr_decay)
+
+    def batch_size(self) -> BatchSize:
+        """The schedule of the global batch."""
+        ramp = self.batch_ramp
+        if ramp is None:
+            return BatchSize(self.global_batch, self.global_batch)
+        return BatchSize(self.global_batch, ramp.start, ramp.increment, ramp.samples)
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that decide the numbers of a run: a checkpoint made under others must not be
+        continued.
+
+        How often to look or save, and how the work is spread, may change between two parts of one run.
+        """
+        free = {
+            "evaluate_every",
+            "save_every",
+            "keep",
+            "log_every",
+            "micro_batch",
+            "activation_checkpointing",
+            "validation_samples",
+            "tensor_parallel",
+            "pipeline_parallel",
+        }
+        return self.model_dump(mode="json", exclude=free)
+
+
+def _divisors_near(whole: int, wanted: int) -> str:
+    divisors = [n for n in range(1, whole + 1) if whole % n == 0]
+    below = max((n for n in divisors if n < wanted), default=None)
+    above = min((n for n in divisors if n > wanted), default=None)
+    return " or ".join(str(n) for n in (below, above) if n is not None)

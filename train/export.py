@@ -1,0 +1,138 @@
+"""A checkpoint becomes a Hugging Face model: safetensors, BloomConfig, generation settings, tokenizer.
+ Layers are read one at a time and the parts of tensor-parallel processes joined, so a model need not fit
+into memory. BLOOM's published weights keep the padding rows of the embedding, and so does this by default;
+stripped, the model has exactly as many rows as the tokenizer has tokens.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import AutoTokenizer, BloomConfig, GenerationConfig
+
+from roots_pipeline.core.manifest import write_manifest
+from roots_pipeline.core.storage import fingerprint, hash_file, write_json
+from train.checkpoint import Saved
+from train.model.bloom import partition_dim, published_name
+from train.model.layers import Shape
+
+_SHARD_BYTES = 5_000_000_000
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool = False) -> Path:
+    """Write the model of a checkpoint to `target`, replacing what was there in one step; returns `target`."""
+    shape = Shape(**saved.shape)
+    words = AutoTokenizer.from_pretrained(str(tokenizer))
+    rows = len(words) if strip_padding else shape.vocabulary
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    kind = _write_weights(published_parameters(saved, rows), unfinished)
+    _write_configuration(shape, rows, kind, words, unfinished)
+    for name in _TOKENIZER_FILES:
+        if (tokenizer / name).is_file():
+            shutil.copy(tokenizer / name, unfinished / name)
+    files = {
+        path.name: {"size": path.stat().st_size, "xxh3": hash_file(str(path))} for path in sorted(unfinished.iterdir())
+    }
+    write_manifest(
+        str(unfinished),
+        "export",
+        config={"strip_padding": strip_padding},
+        inputs={"checkpoint": saved.folder.name},
+        counts={"step": saved.step, "samples": saved.samples, "vocab_size": len(words), "rows": rows},
+        fingerprint=export_fingerprint(saved, strip_padding),
+        files=files,
+    )
+    old = target.with_name(f".{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    unfinished.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def export_fingerprint(saved: Saved, strip_padding: bool) -> str:
+    """Changes whenever an export would."""
+    return fingerprint([hash_file(str(saved.folder / "manifest.json")), strip_padding])
+
+
+def published_parameters(saved: Saved, rows: int) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter under its published name, whole; the embedding has its first `rows` rows."""
+    layers = Shape(**saved.shape).layers
+    for position in range(layers + 3):
+        parts = [
+            torch.load(saved.folder / f"layer_{position:02d}-model_{rank:02d}-model_states.pt", weights_only=True)
+            for rank in range(saved.layout.tensor)
+        ]
+        for own in parts[0]:
+            name = published_name(position, layers, own)
+            dim = partition_dim(name)
+            whole = parts[0][own] if dim is None else torch.cat([part[own] for part in parts], dim)
+            yield f"transformer.{name}", whole[:rows].contiguous() if position == 0 else whole
+
+
+def _write_weights(parameters: Iterator[tuple[str, Tensor]], folder: Path) -> torch.dtype:
+    """Files of at most 5 GB, with an index if there are several; returns the data type of the weights."""
+    shards: list[list[str]] = []
+    held: dict[str, Tensor] = {}
+    total, kind = 0, torch.float32
+
+    def flush() -> None:
+        save_file(held, folder / f"shard-{len(shards)}", metadata={"format": "pt"})
+        shards.append(list(held))
+        held.clear()
+
+    for name, tensor in parameters:
+        size = tensor.numel() * tensor.element_size()
+        if held and sum(t.numel() * t.element_size() for t in held.values()) + size > _SHARD_BYTES:
+            flush()
+        held[name] = tensor
+        total, kind = total + size, tensor.dtype
+    flush()
+    names = (
+        ["model.safetensors"]
+        if len(shards) == 1
+        else [f"model-{number:05d}-of-{len(shards):05d}.safetensors" for number in range(1, len(shards) + 1)]
+    )
+    for number, name in enumerate(names):
+        (folder / f"shard-{number}").rename(folder / name)
+    if len(names) > 1:
+        place = {key: name for name, keys in zip(names, shards, strict=True) for key in keys}
+        write_json(
+            str(folder / "model.safetensors.index.json"),
+            {"metadata": {"total_size": total}, "weight_map": place},
+        )
+    return kind
+
+
+def _write_configuration(shape: Shape, rows: int, kind: torch.dtype, words: Any, folder: Path) -> None:
+    special = {
+        "bos_token_id": words.bos_token_id,
+        "eos_token_id": words.eos_token_id,
+        "pad_token_id": words.pad_token_id,
+    }
+    config = BloomConfig(
+        vocab_size=rows,
+        hidden_size=shape.hidden,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        layer_norm_epsilon=shape.epsilon,
+        initializer_range=shape.init_std,
+        architectures=["BloomForCausalLM"],
+        hidden_dropout=shape.dropout,
+        attention_dropout=shape.dropout,
+        dtype=kind,
+        tie_word_embeddings=True,
+        **special,
+    )
+    config.save_pretrained(str(folder))
+    GenerationConfig(**special).save_pretrained(str(folder))  # type: ignore[no-untyped-call]

@@ -1,0 +1,130 @@
+"""A job: a recipe, a mixture and a number of processes, checked against each other and then trained.
+
+`plan` runs once, before any process is started, so that mistakes cost seconds; `work` runs in every process.
+Reads RUN/mixture and RUN/tokenizer, writes RUN/model.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixtures.dataset import BlendedDataset
+from mixtures.lock import check_files, check_inputs, read_lock
+from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.manifest import note_history, read_manifest, write_manifest
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.recipe import load_section
+from roots_pipeline.core.storage import fingerprint
+from train.config import RECIPES, TrainConfig
+from train.model.bloom import model_flops_per_token, parameter_count
+from train.parallel.topology import Layout, connect
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to train on what. `vocabulary` counts the rows of the embedding, padding included."""
+
+    run: Path
+    config: TrainConfig
+    layout: Layout
+    vocabulary: int
+    mixture: str  # fingerprint of the lock
+
+    @property
+    def folder(self) -> Path:
+        return self.run / "model"
+
+    @property
+    def lock(self) -> str:
+        return str(self.run / "mixture" / "mixture.lock.yaml")
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the numbers of the run; see TrainConfig.identity."""
+        return {**self.config.identity(), "mixture": self.mixture, "vocabulary": self.vocabulary}
+
+    def sources(self) -> tuple[BlendedDataset, BlendedDataset | None]:
+        """Training samples, and validation samples if the recipe wants any."""
+        length, wanted = self.config.sequence_length, self.config.validation_samples
+        training = BlendedDataset(self.lock, "train", self.config.train_samples, sequence_length=length)
+        if not wanted:
+            return training, None
+        return training, BlendedDataset(self.lock, "validation", wanted, sequence_length=length)
+
+
+def plan(recipe: str, run: Path, processes: int) -> Job:
+    """Check recipe, mixture, tokenizer and processes against each other.
+
+    Raises RecipeError, StaleDataError or MixtureError, each naming what to change.
+    """
+    config = load_section(recipe, "train", TrainConfig, RECIPES)
+    layout = config.layout(processes)
+    lock = read_lock(str(run / "mixture" / "mixture.lock.yaml"))
+    tokenizer = read_manifest(str(run / "tokenizer"), made_by="python -m tokenizer train")
+    check_inputs(lock, tokenizer=tokenizer.fingerprint)
+    check_files(lock, str(run / "mixture"))
+    vocabulary = int(tokenizer.counts["padded_vocab_size"])
+    config.check_vocabulary(vocabulary)
+    return Job(run, config, layout, vocabulary, lock.fingerprint)
+
+
+def is_finished(job: Job) -> bool:
+    """Whether RUN/model already holds the end of exactly this job."""
+    try:
+        manifest = read_manifest(str(job.folder))
+    except StaleDataError:
+        return False
+    return manifest.fingerprint == fingerprint(job.identity())
+
+
+def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
+    """Train as one of the processes; `stop_after` limits the steps of this call."""
+    from train.checkpoint import Checkpoints
+    from train.engine import build_engine
+    from train.loop import Trainer
+    from train.monitor import Monitor, matmul_peak
+
+    started, config = time.time(), job.config
+    place = connect(job.layout)
+    training, validation = job.sources()
+    engine = build_engine(config, job.vocabulary, place)
+    shape = config.shape(job.vocabulary)
+    peak = matmul_peak(place.device)
+    monitor = None
+    if place.leads:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        progress.say(
+            f"Training a BLOOM of {parameter_count(shape):,} parameters on {job.layout.processes} "
+            f"process{'es' * (job.layout.processes > 1)} ({job.layout}), {config.precision} on {place.device}.",
+            parameters=parameter_count(shape),
+        )
+        monitor = Monitor(
+            job.folder,
+            progress,
+            log_every=config.log_every,
+            peak=peak,
+            flops_per_token=model_flops_per_token(shape, config.sequence_length),
+        )
+    checkpoints = Checkpoints(job.folder / "checkpoints", place, job.identity(), keep=config.keep)
+    trainer = Trainer(config, engine, place, training, validation, checkpoints, monitor, stop_after)
+    step, samples = trainer.run()
+    if place.leads:
+        if step == config.batch_size().steps(config.train_samples):
+            counts = {
+                "steps": step,
+                "samples": samples,
+                "tokens": samples * config.sequence_length,
+                "parameters": parameter_count(shape),
+            }
+            write_manifest(
+                str(job.folder),
+                "train",
+                config=config.model_dump(mode="json"),
+                inputs={"mixture": job.mixture},
+                counts=counts,
+                fingerprint=fingerprint(job.identity()),
+                seeds={"model": config.seed},
+            )
+        note_history(str(job.folder), started, step=step, samples=samples, processes=job.layout.processes)

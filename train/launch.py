@@ -1,0 +1,68 @@
+"""Start the processes of a run on this machine and turn a failed one into one sentence.
+ A cluster starts its own processes (`torchrun ... -m train run ...` on every node); then nothing is launched
+here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from uuid import uuid4
+
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from roots_pipeline.core.errors import EngineError
+
+USER_ERROR = 2  # exit code of a process that has already said what is wrong
+
+
+def is_worker() -> bool:
+    """Whether torchrun started this process."""
+    return "RANK" in os.environ
+
+
+def world_size() -> int:
+    """Processes of the whole run, as torchrun says."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def run_workers(processes: int, command: list[str]) -> int:
+    """Run `python -m command...` in `processes` processes that find each other; returns 0 or USER_ERROR.
+
+    Raises EngineError if a process died without explaining itself.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # its report repeats ours in twenty lines
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=uuid4().hex,
+        max_restarts=0,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        local_addr="127.0.0.1",
+        monitor_interval=0.2,
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", *command)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        if failure.exitcode == USER_ERROR:
+            return USER_ERROR
+        raise EngineError(
+            f"process {rank} of {processes} {_how(failure.exitcode)}.",
+            hint="Its own message is above. The same command continues from the last checkpoint.",
+        ) from error
+    return 0
+
+
+def _how(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    name = signal.Signals(-exit_code).name
+    return f"was ended by {name}" + (" (often: the machine ran out of memory)" if name == "SIGKILL" else "")

@@ -1,0 +1,1 @@
+"""The models: attention, layers, loss, and how they form a BLOOM."""

@@ -1,0 +1,120 @@
+"""Causal self-attention with ALiBi (arXiv 2108.12409): each head adds a slope times the key's position.
+ BLOOM adds slope * key index, not -slope * distance: under the softmax of one query both are the same, but
+the table of biases then has one row per head and is stored in the precision of the run, as it was for BLOOM.
+On a CPU the biases are an additive mask of PyTorch's scaled dot-product attention; on a GPU FlexAttention
+adds the same table inside one fused kernel, so no [length, length] mask exists there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from train.parallel.tensor import TensorParallel
+
+
+def alibi_slopes(heads: int) -> list[float]:
+    """One slope per head, in double precision.
+
+    For a power of two n: 2^(-8/n), 2^(-16/n), ...; otherwise those of the next lower power of two, then
+    every other slope (the 1st, 3rd, ...) of twice that power.
+    """
+    power = 2 ** int(math.log2(heads))
+    slopes = _geometric(power)
+    return slopes + _geometric(2 * power)[0::2][: heads - power]
+
+
+def _geometric(count: int) -> list[float]:
+    ratio = 2.0 ** (-(2.0 ** -(math.log2(count) - 3)))
+    return [ratio * ratio**index for index in range(count)]
+
+
+@lru_cache(maxsize=8)
+def alibi_table(heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Biases [count, length] of heads `first` to `first + count`: slope * key index, rounded to `dtype`."""
+    slopes = torch.tensor(alibi_slopes(heads)[first : first + count], dtype=torch.float32, device=device)
+    positions = torch.arange(length, dtype=torch.float32, device=device)
+    return (slopes[:, None] * positions).to(dtype)
+
+
+@lru_cache(maxsize=2)
+def _causal_alibi_mask(
+    heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Additive mask [1, count, length, length]: the biases up to the query's own position, -inf after it."""
+    table = alibi_table(heads, first, count, length, dtype, device)
+    future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+    return table[:, None, :].expand(count, length, length).masked_fill(future, -math.inf)[None]
+
+
+@lru_cache(maxsize=2)
+def _causal_blocks(length: int, device: torch.device) -> Any:
+    def is_past(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return query >= key
+
+    return create_block_mask(is_past, None, None, length, length, device=str(device))
+
+
+@lru_cache(maxsize=1)
+def _compiled_flex_attention() -> Callable[..., Any]:
+    return torch.compile(flex_attention, dynamic=False)
+
+
+def flex_alibi(query: Tensor, key: Tensor, value: Tensor, table: Tensor, attend: Callable[..., Any]) -> Tensor:
+    """Causal attention through FlexAttention (`attend`); `table` [heads, length] holds the biases."""
+
+    def add_bias(score: Tensor, batch: Tensor, head: Tensor, position: Tensor, key_position: Tensor) -> Tensor:
+        return score + table[head, key_position]
+
+    blocks = _causal_blocks(query.shape[2], query.device)
+    result: Tensor = attend(query, key, value, score_mod=add_bias, block_mask=blocks)
+    return result
+
+
+class AlibiAttention(nn.Module):
+    """softmax(q k^T / sqrt(head size) + bias) v for the heads of this process; it has no parameters."""
+
+    def __init__(self, heads: int, *, dropout: float, parallel: TensorParallel) -> None:
+        super().__init__()
+        self.heads, self.dropout, self.parallel = heads, dropout, parallel
+        self.first, self.count = parallel.share(heads)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """[batch, heads of this process, length, head size] three times; returns the same shape."""
+        place = (self.heads, self.first, self.count, query.shape[2], query.dtype, query.device)
+        dropout = self.dropout if self.training else 0.0
+        if query.is_cuda and dropout == 0.0:  # FlexAttention has no dropout
+            return flex_alibi(query, key, value, alibi_table(*place), _compiled_flex_attention())
+        mask = _causal_alibi_mask(*place)
+        if dropout == 0.0 or self.parallel.size == 1:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        with _own_randomness(self.parallel, query.device):
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+
+
+class _own_randomness:
+    """Different random numbers in each tensor-parallel process, which otherwise all draw the same.
+
+    Dropout on replicated tensors must fall alike in all of them; attention dropout acts on different heads
+    and must not. The seed is drawn from the common generator, so replaying that one (activation
+    checkpointing, resuming) replays this one too.
+    """
+
+    def __init__(self, parallel: TensorParallel, device: torch.device) -> None:
+        self._rank = parallel.rank
+        self._fork = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+
+    def __enter__(self) -> None:
+        seed = int(torch.randint(2**62, (1,)))
+        self._fork.__enter__()
+        torch.manual_seed(seed + self._rank)
+
+    def __exit__(self, *error: Any) -> None:
+        self._fork.__exit__(*error)

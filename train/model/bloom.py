@@ -1,0 +1,79 @@
+"""BLOOM as a list of layers for the pipeline, and what its parameters are called on disk.
+
+    word embedding - LayerNorm - blocks - LayerNorm - head (the word embedding again)
+ The embedding and the head are one tied matrix: on the first and the last stage it is the same layer, and
+only that matrix is tied; the LayerNorm after the embedding is a layer of its own. The head hands the hidden
+states on, because multiplying with the matrix belongs to the loss (see `train.model.loss`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from deepspeed.pipe import LayerSpec, TiedLayerSpec
+from torch import Tensor
+
+from train.model.layers import BloomBlock, EmbeddingNorm, FinalNorm, Shape
+from train.parallel.tensor import TensorParallel, VocabularyEmbedding
+
+TIED = "word_embeddings"
+
+# Along which axis a parameter is cut over tensor-parallel processes; all others are replicated.
+_CUT = (
+    (re.compile(r"(query_key_value|dense_h_to_4h)\.(weight|bias)$"), 0),
+    (re.compile(r"(self_attention\.dense|dense_4h_to_h)\.weight$"), 1),
+    (re.compile(r"^word_embeddings\.weight$"), 0),
+)
+
+
+def partition_dim(name: str) -> int | None:
+    """The axis along which the parameter `name` is cut over tensor-parallel processes, or None."""
+    return next((dim for pattern, dim in _CUT if pattern.search(name)), None)
+
+
+def bloom_layers(shape: Shape, parallel: TensorParallel) -> list[LayerSpec]:
+    """The layers in order, as recipes that each pipeline stage builds only for its own part."""
+    embedding = {"std": shape.init_std, "seed": shape.seed, "parallel": parallel}
+    arguments = (TIED, shape.vocabulary, shape.hidden)
+    return [
+        TiedLayerSpec(TIED, VocabularyEmbedding, *arguments, **embedding),
+        LayerSpec(EmbeddingNorm, shape),
+        *(LayerSpec(BloomBlock, shape, number, parallel) for number in range(shape.layers)),
+        LayerSpec(FinalNorm, shape),
+        TiedLayerSpec(TIED, VocabularyEmbedding, *arguments, forward_fn=_hand_on, **embedding),
+    ]
+
+
+def _hand_on(embedding: VocabularyEmbedding, hidden: Tensor) -> Tensor:
+    return hidden
+
+
+def parameter_prefix(position: int, layers: int) -> str:
+    """Prefix of the published parameter names for the layer at `position` in the list of `bloom_layers`."""
+    if position == 0:
+        return f"{TIED}."
+    if position == 1:
+        return "word_embeddings_layernorm."
+    if position == layers + 2:
+        return "ln_f."
+    return f"h.{position - 2}."
+
+
+def published_name(position: int, layers: int, own: str) -> str:
+    """`own` (as in a layer's state) under its published name, for example h.3.mlp.dense_h_to_4h.weight."""
+    return parameter_prefix(position, layers) + own.removeprefix("norm.")
+
+
+def parameter_count(shape: Shape) -> int:
+    """L (12 h^2 + 13 h) + V h + 4 h: blocks, tied embedding, and the two LayerNorms outside of blocks."""
+    h = shape.hidden
+    return shape.layers * (12 * h * h + 13 * h) + shape.vocabulary * h + 4 * h
+
+
+def model_flops_per_token(shape: Shape, length: int) -> float:
+    """Operations of one training token, forward and backward, without any recomputation.
+
+    72 L h^2 (1 + s / 6h + V / 12 L h) (arXiv 2104.04473, section 5.1, without its recomputed forward pass).
+    """
+    h = shape.hidden
+    return 72.0 * shape.layers * h * h + 12.0 * shape.layers * h * length + 6.0 * shape.vocabulary * h

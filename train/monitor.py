@@ -1,0 +1,105 @@
+"""What a run reports: one JSON line a step in `log.jsonl`, the same numbers for TensorBoard, sentences for
+people.
+ Speed is given in tokens a second and as the share of what the processor can do, against a large float32
+matrix multiplication measured at the start: a number near the machine's limit cannot be improved by better
+code.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+import torch.distributed as dist
+from torch.utils.tensorboard import SummaryWriter
+
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.storage import write_bytes
+
+
+def matmul_peak(device: torch.device, size: int = 1024, seconds: float = 0.3) -> float:
+    """Best float32 FLOP/s of a square matrix multiplication, added over all processes working at the same
+    time."""
+    left, right = torch.rand(size, size, device=device), torch.rand(size, size, device=device)
+    dist.barrier()
+    best, end = 0.0, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        started = time.perf_counter()
+        torch.mm(left, right)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = max(best, 2.0 * size**3 / (time.perf_counter() - started))
+    total = torch.tensor(best, dtype=torch.float64, device=device)
+    dist.all_reduce(total)
+    return float(total)
+
+
+class Monitor:
+    """Writes the log of one run; only the leading process has one."""
+
+    def __init__(
+        self, folder: Path, progress: Progress, *, log_every: int, peak: float, flops_per_token: float
+    ) -> None:
+        self._progress, self._log_every = progress, log_every
+        self._peak, self._flops_per_token = peak, flops_per_token
+        self._log, self._board = folder / "log.jsonl", folder / "tensorboard"
+        self._writer: SummaryWriter | None = None
+        self.seconds, self.tokens = 0.0, 0
+
+    def start(self, step: int) -> None:
+        """Begin after `step`: lines of steps that a crash undid are dropped, so each step appears once."""
+        kept = b""
+        if self._log.exists():
+            # A line cut short by a crash is dropped too.
+            lines = [line for line in self._log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+            kept = b"".join(line for line in lines if step > 0 and orjson.loads(line)["step"] <= step)
+        write_bytes(str(self._log), kept)
+        self._writer = SummaryWriter(str(self._board), purge_step=step + 1)
+
+    def step(self, step: int, samples: int, tokens: int, seconds: float, total_steps: int, **facts: float) -> None:
+        """One optimizer step of `tokens` tokens; `facts` are loss, gradient norm, learning rate, ..."""
+        flops = self._flops_per_token * tokens / seconds
+        self.seconds, self.tokens = self.seconds + seconds, self.tokens + tokens
+        values = {
+            **facts,
+            "tokens_per_second": tokens / seconds,
+            "model_tflops": flops / 1e12,
+            "share_of_matmul_peak": flops / self._peak,
+        }
+        self._write(step, samples, values)
+        if step % self._log_every == 0 or step == total_steps:
+            text = (
+                f"step {step}/{total_steps}  loss {facts['loss']:.4f}  lr {facts['learning_rate']:.3g}  "
+                f"gradient norm {facts['gradient_norm']:.3f}  {tokens / seconds:,.0f} tokens/s  "
+                f"{100 * flops / self._peak:.0f}% of the matmul peak"
+            )
+            self._progress.say(text, step=step, **values)
+
+    def validation(self, step: int, samples: int, loss: float, entropy: float) -> None:
+        """A validation loss, beside the loss of the best predictor that ignores the context."""
+        values = {"validation_loss": loss, "unigram_entropy": entropy}
+        self._write(step, samples, values)
+        self._progress.say(
+            f"step {step}  validation loss {loss:.4f}  (entropy of these tokens without context {entropy:.4f})",
+            step=step,
+            **values,
+        )
+
+    def say(self, text: str, **facts: Any) -> None:
+        """A sentence that is no measurement."""
+        self._progress.say(text, **facts)
+
+    def close(self) -> None:
+        """Flush what TensorBoard has not written yet."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _write(self, step: int, samples: int, values: dict[str, float]) -> None:
+        with self._log.open("ab") as log:
+            log.write(orjson.dumps({"step": step, "samples": samples, **values}) + b"\n")
+        if self._writer is not None:
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, step)

@@ -1,0 +1,118 @@
+"""Which process does what: data x tensor x pipeline parallelism.
+ Tensor-parallel processes are neighbours (they talk most), then data-parallel ones, then pipeline stages.
+This module also sets up the processes themselves: the communication library and a silent DeepSpeed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from roots_pipeline.core.errors import TrainingError
+from train.parallel.tensor import TensorParallel
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many processes share the data, each matrix, and the layers."""
+
+    data: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+
+    @property
+    def processes(self) -> int:
+        return self.data * self.tensor * self.pipeline
+
+    def __str__(self) -> str:
+        return f"data {self.data} x tensor {self.tensor} x pipeline {self.pipeline}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """This process in the layout. `grid` is DeepSpeed's view of it and holds the process groups."""
+
+    layout: Layout
+    rank: int
+    data_rank: int
+    stage: int
+    tensor: TensorParallel
+    device: torch.device
+    grid: Any
+
+    @property
+    def reads_data(self) -> bool:
+        """Tokens enter at the first stage and labels at the last."""
+        return self.stage in (0, self.layout.pipeline - 1)
+
+    @property
+    def leads(self) -> bool:
+        """The one process that writes logs and manifests."""
+        return self.rank == 0
+
+
+@contextlib.contextmanager
+def quiet_deepspeed() -> Iterator[None]:
+    """DeepSpeed prints its set-up on standard output and logs every step; ours is the only voice here."""
+    from deepspeed.utils import logger
+
+    logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def connect(layout: Layout) -> Place:
+    """Join the other processes and find this one's place in the layout.
+
+    Without torchrun's environment variables this process is the only one.
+    """
+    import deepspeed
+    from deepspeed.runtime.pipe.topology import PipelineParallelGrid, PipeModelDataParallelTopology
+
+    alone = "RANK" not in os.environ
+    if alone:
+        os.environ["LOCAL_RANK"] = "0"
+    device = _choose_device()
+    with quiet_deepspeed():
+        if device.type == "cpu":
+            # DeepSpeed would compile a C++ operator for shared-memory collectives; gloo does the same job.
+            deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        if alone:  # no port to find, no other process to wait for
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+        deepspeed.init_distributed(backend, verbose=False)
+        if dist.get_world_size() != layout.processes:
+            raise TrainingError(
+                f"the layout {layout} needs {layout.processes} processes, {dist.get_world_size()} were started."
+            )
+        topology = PipeModelDataParallelTopology(num_pp=layout.pipeline, num_mp=layout.tensor, num_dp=layout.data)
+        grid = PipelineParallelGrid(topology=topology)
+    tensor = TensorParallel(layout.tensor, grid.get_slice_parallel_rank(), grid.get_slice_parallel_group())
+    return Place(
+        layout,
+        dist.get_rank(),
+        grid.get_data_parallel_rank(),
+        grid.get_pipe_parallel_rank(),
+        tensor,
+        device,
+        grid,
+    )
+
+
+def _choose_device() -> torch.device:
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    return device
