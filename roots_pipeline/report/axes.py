@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BINS = 40
-_LOGARITHMIC_FROM = 100.0  # largest : smallest
+_LOGARITHMIC = (1e2, 1e12)  # largest : smallest
 _PER_DECADE = (20, 10, 5, 2, 1)
 
 
@@ -26,7 +26,7 @@ def ticks(low: float, high: float, parts: int = 5) -> list[float]:
     """Round numbers within [low, high], about `parts` steps apart."""
     step = round_step(high - low, parts)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [_clean(number * step) for number in range(first, last + 1)]
+    return [_clean(number * step, step) for number in range(first, last + 1)]
 
 
 def logarithmic_ticks(low: float, high: float) -> list[float]:
@@ -35,29 +35,39 @@ def logarithmic_ticks(low: float, high: float) -> list[float]:
     factors = (1.0, 2.0, 5.0) if last - first <= 2 else (1.0,)
     every = math.ceil((last - first) / 6) or 1
     marks = [factor * 10.0**power for power in range(first, last + 1, every) for factor in factors]
-    return [_clean(mark) for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
+    return [float(f"{mark:.6g}") for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
 
 
 def bin_edges(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[npt.NDArray[np.float64], bool]:
-    """Edges of about 40 bins over the bulk of finite `values` (all but 1%) and over `bounds`; whether logarithmic.
+    """Edges of 20 to 160 bins over the bulk of finite `values` (all but 1%) and over `bounds`; whether logarithmic.
 
-    Edges of a linear axis are multiples of a round width, so that a bound, itself a round number, is an edge.
+    Edges of a linear axis are multiples of a round width, and bounds are edges if they are round numbers too.
     """
     if not len(values):
         return np.empty(0), False
     positive = values[values > 0]
     if len(positive) >= 0.9 * len(values) and all(bound > 0 for bound in bounds):
         low, high = _bulk(positive, bounds)
-        if high > 1 and high / low >= _LOGARITHMIC_FROM:  # what stays below 1 is a share
+        if high > 1 and _LOGARITHMIC[0] <= high / low <= _LOGARITHMIC[1]:  # what stays below 1 is a share
             return _logarithmic_edges(low, high), True
     low, high = _bulk(values, bounds)
-    width = round_step(high / _BINS - low / _BINS, 1)
     whole = bool(np.all(values == np.floor(values)))
-    if whole:
-        width = max(1.0, width)
+    width = _round_width(high / _BINS - low / _BINS, bounds, 1.0 if whole else 0.0)
     first = math.floor(low / width + 1e-9)
     last = math.floor(high / width) if whole else math.ceil(high / width - 1e-9) - 1
-    return np.array([_clean(number * width) for number in range(first, max(first, last) + 2)]), False
+    edges = np.unique([_clean(number * width, width) for number in range(first, max(first, last) + 2)])
+    # Values that differ by less than floating point can tell apart share one bin.
+    return (edges if len(edges) > 1 else np.array([low, low + max(1.0, abs(low))])), False
+
+
+def _round_width(least: float, bounds: Sequence[float], whole: float) -> float:
+    """A round width of at least `least`, or down to a quarter of that if only then every bound is an edge."""
+    widest = max(round_step(least, 1), whole)
+    for parts in (1.0, 2.0, 4.0):
+        width = max(round_step(least / parts, 1), whole)
+        if all(math.isclose(bound / width, round(bound / width), abs_tol=1e-6) for bound in bounds):
+            return width
+    return widest
 
 
 def _bulk(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[float, float]:
@@ -74,6 +84,6 @@ def _logarithmic_edges(low: float, high: float) -> npt.NDArray[np.float64]:
     return np.array([10.0 ** (k // per) * 10.0 ** (k % per / per) for k in range(first, last + 1)])
 
 
-def _clean(number: float) -> float:
-    """Without the dust of binary fractions: 0.3, not 0.30000000000000004."""
-    return float(f"{number:.12g}")
+def _clean(number: float, step: float) -> float:
+    """A multiple of a round step without the dust of binary fractions: 0.3, not 0.30000000000000004."""
+    return round(number, max(0, 2 - math.floor(math.log10(step))))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
@@ -58,8 +59,8 @@ def write_corpus(run: Path, rows: Sequence[Row], *, bad: Sequence[Row] = (), con
         **{field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in DOCUMENT_SCHEMA},
         **{name: pa.array([row.get(name) for row in rows], pa.float64()) for name in MEASURES},
     })
-    kept = table.filter(pa.array([row.get("verdict") is None for row in rows])).drop_columns(["verdict", "cause"])
-    rejected = table.filter(pa.array([row.get("verdict") is not None for row in rows]))
+    kept = table.filter(pc.is_null(table["verdict"])).drop_columns(["verdict", "cause"])
+    rejected = table.filter(pc.is_valid(table["verdict"]))
     files = {}
     for part, content in (("documents", kept), ("rejected", rejected)):
         (folder / part).mkdir(parents=True, exist_ok=True)
