@@ -17,7 +17,7 @@ from mixtures.config import MixtureRecipe
 from mixtures.files import Inputs, read_inputs, write_files
 from mixtures.indexed import IndexedReader, token_dtype
 from mixtures.join import file_name
-from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
+from mixtures.lock import NAME, SUFFIXES, FileFacts, GroupFacts, Lock, write_lock
 from mixtures.proportions import choose_weights
 from mixtures.splits import SIDES, sequences_of
 from mixtures.weights import Unmatched
@@ -70,7 +70,7 @@ def make_lock(
     facts = {
         name: GroupFacts(
             file_name(name), weights[name], group["documents"], group["tokens"], *sides[name][0],
-            *sides[name][1], {suffix: FileFacts(**entry) for suffix, entry in group["files"].items()},
+            *sides[name][1], {suffix: FileFacts(**group["files"][suffix]) for suffix in SUFFIXES},
         )
         for name, group in groups.items()
     }  # fmt: skip

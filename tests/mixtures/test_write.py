@@ -1,0 +1,282 @@
+"""The whole step and its commands: lock, resume, reuse, changed inputs, verification."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mixtures.__main__ import app
+from mixtures.config import MixtureRecipe, load_mixture_recipe
+from mixtures.dataset import BlendedDataset
+from mixtures.lock import NAME, Lock, read_lock
+from mixtures.plan import plan_rows, warnings
+from mixtures.verify import verify_group, verify_mixture
+from mixtures.write import write_mixture
+from roots_pipeline.core.errors import EmptyOutputError, MixtureError, RecipeError, RootbloomError, StaleDataError
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.tasks import finished_result
+from roots_pipeline.engines.local import LocalEngine
+from tests.mixtures.small_run import mixed_shards, write_corpus, write_run, write_tokenizer
+
+
+class Counting(LocalEngine):
+    """A local engine in this process that counts the tasks it really runs."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.asked: list[int] = []
+
+    def run(self, tasks: Any, title: str) -> list[dict[str, Any]]:
+        self.asked.append(sum(finished_result(task) is None for task in tasks))
+        return super().run(tasks, title)
+
+
+def recipe(**changes: Any) -> MixtureRecipe:
+    return MixtureRecipe.model_validate(
+        {**load_mixture_recipe("sample").model_dump(), "sequence_length": 16, **changes}
+    )
+
+
+def write(run: str, **changes: Any) -> tuple[Lock, int]:
+    """The lock, and how many tasks ran for it."""
+    engine = Counting()
+    lock = write_mixture(recipe(**changes), run, engine, Progress(quiet=True))
+    return lock, sum(engine.asked)
+
+
+def files_of(run: str) -> dict[str, bytes]:
+    folder = Path(run) / "mixture"
+    return {
+        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file() and path.suffix != ".jsonl"
+    }
+
+
+def test_the_lock_describes_the_files(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    lock, tasks = write(run)
+    assert tasks == 3 + 5
+    assert list(lock.groups) == ["code.python", "web.en", "web.fr", "web.hi", "web.und"]
+    assert read_lock(f"{run}/mixture/{NAME}") == lock
+    assert abs(sum(group.weight for group in lock.groups.values()) - 1) < 1e-12
+    for group in lock.groups.values():
+        assert group.documents == group.train_documents + group.validation_documents
+        assert group.tokens == group.train_tokens + group.validation_tokens
+    assert sum(group.documents for group in lock.groups.values()) == 47
+    assert lock.dtype == "uint16" and lock.end_of_text == 2
+    assert lock.groups["web.hi"].validation_documents == 0 < lock.groups["code.python"].validation_documents
+    report = verify_mixture(
+        f"{run}/mixture", f"{run}/tokenizer/tokenizer.json", corpus=lock.corpus, tokenizer=lock.tokenizer
+    )
+    assert report.documents == 47 and len(report.texts) == 5
+    dataset = BlendedDataset(f"{run}/mixture/{NAME}", "train", 100)
+    assert {dataset.location(number)[0] for number in range(100)} == set(lock.groups)
+
+
+def test_nothing_is_done_twice(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    write(run)
+    before = files_of(run)
+    assert not (Path(run) / "mixture" / ".work" / "pieces").exists()
+    assert write(run)[1] == 0 and files_of(run) == before
+    # Other weights, seed, split and length: only the lock changes.
+    lock, tasks = write(run, weights={"rule": "proportional"}, seed=1, split={"method": "hash", "share": 0.3})
+    after = files_of(run)
+    assert tasks == 0 and lock.seed == 1
+    assert [name for name in before if before[name] != after[name]] == ["manifest.json", NAME]
+
+
+def test_a_changed_shard_encodes_only_that_shard(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    assert write(run, keep_pieces=True)[1] == 8
+    shards = mixed_shards()
+    shards["code-00000"] = shards["code-00000"][:3]
+    write_corpus(Path(run) / "corpus", shards)
+    lock, tasks = write(run, keep_pieces=True)
+    assert tasks == 2 and lock.groups["code.python"].documents == 3
+    del shards["code-00000"]
+    write_corpus(Path(run) / "corpus", shards)
+    lock, tasks = write(run)
+    assert tasks == 0 and "code.python" not in lock.groups
+    assert not list((Path(run) / "mixture").glob("code.python*"))
+
+
+def test_another_tokenizer_encodes_again(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    first, _ = write(run)
+    other = write_tokenizer(Path(run) / "tokenizer", 290)
+    folder = f"{run}/mixture"
+    with pytest.raises(StaleDataError, match="another tokenizer"):
+        verify_mixture(folder, f"{run}/tokenizer/tokenizer.json", corpus=first.corpus, tokenizer=other)
+    second, tasks = write(run)
+    assert tasks == 8 and second.tokenizer == other != first.tokenizer
+
+
+def test_a_lost_file_is_written_again(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    write(run)
+    before = files_of(run)
+    (Path(run) / "mixture" / "web.en.bin").unlink()
+    assert write(run)[1] == 3 + 1
+    assert files_of(run) == before
+
+
+def test_order_of_shards_and_workers_does_not_matter(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a")
+    write(first)
+    shards = dict(reversed(mixed_shards().items()))
+    second = write_run(tmp_path / "b", shards)
+    with LocalEngine(2) as engine:
+        write_mixture(recipe(), second, engine, Progress(quiet=True))
+    left, right = files_of(first), files_of(second)
+    assert left == right
+
+
+def test_a_run_killed_anywhere_goes_on(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    write(run)
+    wanted = files_of(run)
+    other = write_run(tmp_path / "b")
+    command = [sys.executable, "-m", "mixtures", "write", "--recipe", _recipe_file(tmp_path), "--run", other, "--quiet"]
+    process = subprocess.Popen([*command, "--workers", "1"], start_new_session=True)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not list((Path(other) / "mixture").glob(".work/pieces/*.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    write(other)
+    assert files_of(other) == wanted
+    assert not list(Path(other).rglob("*.tmp"))
+
+
+def _recipe_file(folder: Path) -> str:
+    path = folder / "mine.yaml"
+    path.write_text("mixture:\n  sequence_length: 16\n", "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"weights": {"rule": "explicit", "weights": {"web.eng": 1}}}, MixtureError, r"Did you mean 'web\.en'"),
+        (
+            {"weights": {"rule": "explicit", "weights": {"web.en": 1}}},
+            MixtureError,
+            "no weight is given for code.python",
+        ),
+        ({"weights": {"rule": "explicit", "weights": {"*": -1}}}, MixtureError, r"weight of \* is -1"),
+        ({"weights": {"rule": "preset", "name": "rots"}}, MixtureError, "Did you mean 'roots'"),
+        ({"weights": {"rule": "preset", "name": "roots"}}, MixtureError, "no group matches"),
+        ({"split": {"method": "range", "train": "0:0.9", "validation": "0.8:1"}}, MixtureError, "on both sides"),
+        ({"split": {"method": "comma", "parts": "0,1,1"}}, MixtureError, "adds? up to 0|runs from"),
+    ],
+)
+def test_impossible_mixtures(
+    tmp_path: Path, changes: dict[str, Any], error: type[RootbloomError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        write(write_run(tmp_path), **changes)
+
+
+def test_weights_of_all_kinds(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    lock, _ = write(run, weights={"rule": "explicit", "weights": {"code.*": 0.4, "web.*": 0.6}})
+    assert lock.groups["code.python"].weight == pytest.approx(0.4)
+    lock, _ = write(run, weights={"rule": "preset", "name": "roots", "unmatched": "leave_out"})
+    assert lock.groups["web.und"].weight == 0 < lock.groups["web.hi"].weight < lock.groups["web.fr"].weight
+    groups = {"Books": ["web.fr"], "MassiveWeb": ["web.*"], "GitHub": ["code.*"]}
+    lock, _ = write(run, weights={"rule": "preset", "name": "massivetext", "groups": groups, "unmatched": "leave_out"})
+    assert lock.groups["web.fr"].weight == pytest.approx(0.27 / 0.78)
+    lock, _ = write(run, weights={"rule": "unimax", "tokens": 100, "max_epochs": 4})
+    assert {group.weight for group in lock.groups.values()} == {0.2}
+
+
+def test_missing_steps(tmp_path: Path) -> None:
+    with pytest.raises(StaleDataError, match=r"python -m roots_pipeline run"):
+        write(str(tmp_path))
+    write_corpus(tmp_path / "corpus", {"web-00000": []})
+    with pytest.raises(StaleDataError, match=r"python -m tokenizer train"):
+        write(str(tmp_path))
+    write_tokenizer(tmp_path / "tokenizer")
+    with pytest.raises(EmptyOutputError, match="holds no documents"):
+        write(str(tmp_path))
+    run = write_run(tmp_path / "b")
+    (Path(run) / "corpus" / "documents" / "web-00000.parquet").unlink()
+    with pytest.raises(StaleDataError, match=r"web-00000\.parquet is missing"):
+        write(run)
+
+
+def test_plan(tmp_path: Path) -> None:
+    lock, _ = write(write_run(tmp_path))
+    rows = plan_rows(lock, 10_000)
+    assert sum(row.weight for row in rows) == pytest.approx(1) and sum(row.read for row in rows) == pytest.approx(
+        10_000
+    )
+    assert [row.weight for row in rows] == sorted((row.weight for row in rows), reverse=True)
+    hindi = next(row for row in rows if row.name == "web.hi")
+    assert hindi.epochs == pytest.approx(10_000 * hindi.weight / lock.groups["web.hi"].train_tokens)
+    assert any(sentence.startswith("web.hi would be read") for sentence in warnings(rows, 4))
+    with pytest.raises(MixtureError, match="less than one sample"):
+        plan_rows(lock, 3)
+
+
+def test_verification_finds_what_is_wrong(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    lock, _ = write(run)
+    folder, tokenizer = Path(run) / "mixture", f"{run}/tokenizer/tokenizer.json"
+    good = (folder / "web.en.bin").read_bytes()
+    (folder / "web.en.bin").write_bytes(good[:-2] + b"\x05\x00")
+    with pytest.raises(StaleDataError, match="content is not what the lock describes"):
+        verify_mixture(str(folder), tokenizer, corpus=lock.corpus, tokenizer=lock.tokenizer)
+    with pytest.raises(StaleDataError, match=r"document \d+ does not end with token 2"):
+        verify_group(lock, "web.en", str(folder))
+    (folder / "web.en.bin").write_bytes(b"\xff\xff" + good[2:])
+    with pytest.raises(StaleDataError, match="token 0 is 65535, the vocabulary has"):
+        verify_group(lock, "web.en", str(folder))
+    (folder / "web.en.bin").write_bytes(good)
+    (folder / "web.en.documents.parquet").write_bytes((folder / "web.fr.documents.parquet").read_bytes())
+    with pytest.raises(StaleDataError, match=r"does not describe the \.idx file"):
+        verify_group(lock, "web.en", str(folder))
+
+
+def test_commands(tmp_path: Path) -> None:
+    run, runner = write_run(tmp_path), CliRunner()
+    done = runner.invoke(app, ["write", "--recipe", _recipe_file(tmp_path), "--run", run, "--workers", "1", "--quiet"])
+    assert done.exit_code == 0 and "5 groups" in done.stdout, done.output
+    planned = runner.invoke(app, ["plan", "--run", run, "--tokens", "100000"])
+    assert planned.exit_code == 0 and "web.und" in planned.stdout and "warning: web.hi would be read" in planned.stdout
+    verified = runner.invoke(app, ["verify", "--run", run])
+    assert verified.exit_code == 0 and "verified: 5 groups, 47 documents" in verified.stdout
+    wrong = subprocess.run(
+        [sys.executable, "-m", "mixtures", "plan", "--run", str(tmp_path / "nowhere")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert wrong.returncode == 2 and wrong.stderr.startswith("error: ") and "Traceback" not in wrong.stderr
+
+
+def test_recipes(tmp_path: Path) -> None:
+    assert load_mixture_recipe("roots").weights.rule == "preset"
+    assert load_mixture_recipe("massivetext").sequence_length == 2048
+    mine = tmp_path / "mine.yaml"
+    for text, message in (
+        (
+            "mixture:\n  sequence_lenght: 3\n",
+            r"mine\.yaml:2: unknown key 'sequence_lenght'.*Did you mean 'sequence_length'",
+        ),
+        ("mixture:\n  weights: {rule: temperature, alpha: -1}\n", r"mine\.yaml:2: mixture\.weights.*alpha"),
+        ("mixture:\n  split: {method: dice}\n", r"mine\.yaml:2: mixture\.split"),
+        ("mixture:\n  variant: other\n", "bigscience"),
+    ):
+        mine.write_text(text, "utf-8")
+        with pytest.raises(RecipeError, match=message):
+            load_mixture_recipe(str(mine))
