@@ -50,15 +50,11 @@ def build_phases(recipe: CorpusRecipe) -> list[Phase]:
     for entry in recipe.stages:
         placed = Placed(entry.made, tuple(entry.groups) if entry.groups is not None else None)
         if isinstance(placed.stage, Exchange):
-            if (prepare := placed.stage.prepare()) is not None:
-                # Taken in the first pass over the text if no stage has edited the text since.
-                unedited = bool(phases) and not _edits_text([*measures, *(m for p in phases[1:] for m in p.measures)])
-                if unedited and not _edits_text(phases[0].measures):
-                    phases[0] = replace(phases[0], measures=(*phases[0].measures, Placed(prepare, placed.on)))
-                else:
-                    measures.append(Placed(prepare, placed.on))
-            phases.append(Phase(tuple(measures), tuple(judges), placed))
-            measures, judges = [], []
+            for exchange in placed.stage.rounds():
+                if (prepare := exchange.prepare()) is not None:
+                    _place(Placed(prepare, placed.on), measures, phases)
+                phases.append(Phase(tuple(measures), tuple(judges), Placed(exchange, placed.on)))
+                measures, judges = [], []
         elif is_judge(placed.stage):
             judges.append(placed)
         else:
@@ -70,6 +66,15 @@ def build_phases(recipe: CorpusRecipe) -> list[Phase]:
 def is_judge(stage: Stage) -> bool:
     """Whether a map does nothing but set verdicts from measures."""
     return isinstance(stage, Map) and "text" not in stage.needs and set(stage.gives) <= _VERDICT_COLUMNS
+
+
+def _place(prepare: Placed, measures: list[Placed], phases: list[Phase]) -> None:
+    """Put what an exchange needs into the first pass over the text, if no stage has edited the text since."""
+    since = [*measures, *(entry for phase in phases for entry in phase.measures)]
+    if phases and not _edits_text(since) and set(prepare.stage.needs) <= {"text", "language", "id", "source"}:
+        phases[0] = replace(phases[0], measures=(*phases[0].measures, prepare))
+    else:
+        measures.append(prepare)
 
 
 def _edits_text(placed: Sequence[Placed]) -> bool:

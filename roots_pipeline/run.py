@@ -133,11 +133,11 @@ class _Run:
             output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
             mark = fingerprint([
                 state.print, list(found), [stage.parameters() for stage in maps],
-                exchange.parameters() if exchange else None, self.partitions, state.shard.number,
+                exchange.parameters() if exchange else None, self._partitions(exchange), state.shard.number,
             ])
             arguments = {
                 "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
-                "exchange": exchange, "partitions": self.partitions, "output": output,
+                "exchange": exchange, "partitions": self._partitions(exchange), "output": output,
                 "keys": work_path(self.folder, step, f"{state.shard.name}.keys"),
             }
             record = work_path(self.folder, step, f"{state.shard.name}.json")
@@ -152,7 +152,7 @@ class _Run:
         taking = [state for state in states if ending.works_on(state.shard.source.group)]
         keys = [work_path(self.folder, judged, f"{state.shard.name}.keys") for state in taking]
         tasks, paths = [], []
-        for partition in range(self.partitions if keys else 0):
+        for partition in range(self._partitions(exchange) if keys else 0):
             output = work_path(self.folder, step, f"{partition:04d}.parquet")
             mark = fingerprint([[state.print for state in taking], exchange.parameters(), partition])
             arguments = {"exchange": exchange, "keys": keys, "partition": partition, "output": output}
@@ -162,6 +162,9 @@ class _Run:
         results = self.engine.run(tasks, f"resolve {exchange.name}")
         findings = Findings(exchange, tuple(paths)) if paths else None
         return findings, [result["findings"] for result in results]
+
+    def _partitions(self, exchange: Exchange | None) -> int:
+        return (exchange.partitions if exchange else None) or self.partitions
 
     def _write(self, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
                phase: Phase) -> list[dict[str, Any]]:

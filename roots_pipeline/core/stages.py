@@ -38,21 +38,23 @@ class Stage(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1
 
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[str, ...]:
+        """Names of the columns it reads."""
+
+    @property
+    @abstractmethod
+    def gives(self) -> tuple[str, ...]:
+        """Names of the columns it writes."""
+
     def parameters(self) -> dict[str, Any]:
         """The stage's settings as plain values; part of the fingerprint of all it produces."""
         return {"stage": self.name, "version": self.version, **asdict(self)}  # type: ignore[call-overload]
 
 
 class Map(Stage):
-    """batch -> batch, row by row. `needs` and `gives` name the columns it reads and the columns it writes."""
-
-    @property
-    @abstractmethod
-    def needs(self) -> tuple[str, ...]: ...
-
-    @property
-    @abstractmethod
-    def gives(self) -> tuple[str, ...]: ...
+    """batch -> batch, row by row."""
 
     @abstractmethod
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
@@ -61,13 +63,12 @@ class Map(Stage):
 class Exchange(Stage):
     """Documents that share a key meet, in partitions of the key space."""
 
-    @property
-    @abstractmethod
-    def needs(self) -> tuple[str, ...]: ...
+    # All entries in one partition, for the rare step that must see them together; None lets the engine choose.
+    partitions: ClassVar[int | None] = None
 
-    @property
-    @abstractmethod
-    def gives(self) -> tuple[str, ...]: ...
+    def rounds(self) -> tuple[Exchange, ...]:
+        """The exchanges, in order, that this stage of a recipe stands for; most need one."""
+        return (self,)
 
     def prepare(self) -> Map | None:
         """What has to be taken from the text before keys can be emitted; runs in the pass over the text."""
