@@ -6,12 +6,12 @@ import re
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br"}
-ELEMENTS = {
-    "html", "head", "meta", "title", "link", "style", "body", "header", "nav", "main", "footer", "section", "article", "div",
-    "p", "span", "a", "ul", "li", "h1", "h2", "h3", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td",
-    "code", "bdi", "b", "i", "details", "summary", "figure", "figcaption", "svg", "g", "line", "rect", "text", "polyline",
-    "polygon", "circle",
-}
+ELEMENTS = set(
+    "html head meta title link style body header nav main footer section article div p span a ul li h1 h2 h3 dl dt dd "
+    "table caption thead tbody tr th td code bdi b i details summary figure figcaption "
+    "svg g line rect text polyline polygon circle".split()
+)
+LOADING = ("src", "srcset", "srcdoc", "action", "background")
 
 
 class Page(HTMLParser):
@@ -37,7 +37,7 @@ class Page(HTMLParser):
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), (tag, attrs)
         for name, value in attrs:
-            assert not name.startswith("on") and name not in ("src", "srcset", "srcdoc", "action", "background"), (tag, name)
+            assert not name.startswith("on") and name not in LOADING, (tag, name)
             assert value is not None, (tag, name)
             if name == "style":
                 assert re.fullmatch(r"width:\d+\.\d\d%", value), value

@@ -14,7 +14,9 @@ from roots_pipeline.report.axes import bin_edges, logarithmic_ticks, round_step,
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50)
 
 
-@pytest.mark.parametrize(("span", "parts", "step"), [(1.0, 5, 0.2), (97, 10, 10), (0, 4, 1), (4e-7, 4, 1e-7), (11, 5, 5)])
+@pytest.mark.parametrize(
+    ("span", "parts", "step"), [(1.0, 5, 0.2), (97, 10, 10), (0, 4, 1), (4e-7, 4, 1e-7), (11, 5, 5)]
+)
 def test_round_step(span: float, parts: int, step: float) -> None:
     assert math.isclose(round_step(span, parts), step)
 

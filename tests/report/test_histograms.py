@@ -50,9 +50,11 @@ def test_odd_values(tmp_path: Path) -> None:
     values = [1.0, None, float("nan"), float("inf"), -float("inf"), 2.0]
     for part, numbers in (("documents", values), ("rejected", [None, None])):
         (tmp_path / part).mkdir()
-        table = pa.table({"id": [str(index) for index in range(len(numbers))],
-                          "odd": pa.array(numbers, pa.float64()), "none": pa.array([None] * len(numbers), pa.float64()),
-                          "_working": pa.array([1.0] * len(numbers)), "whole": pa.array([7] * len(numbers), pa.int64())})
+        rows = len(numbers)
+        table = pa.table({
+            "id": [str(index) for index in range(rows)], "odd": pa.array(numbers, pa.float64()),
+            "none": pa.nulls(rows, pa.float64()), "_working": [1.0] * rows, "whole": [7] * rows,
+        })
         pq.write_table(table, tmp_path / part / "a.parquet")
     odd, none, whole = count_measures(str(tmp_path), [])
     assert (odd.values, odd.absent, odd.smallest, odd.largest) == (2, (4, 2), 1.0, 2.0)

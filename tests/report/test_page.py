@@ -64,7 +64,8 @@ def test_verdicts_and_overview(whole: Whole) -> None:
     run, rows = whole
     html, page = read(run)
     verdicts = Counter((row["source"], row["verdict"]) for row in rows if "verdict" in row)
-    found = re.findall(r'<span class="verdict"><bdi dir="auto">(.*?)</bdi></span> <span class="number">([\d,]+) doc', html)
+    row = r'<span class="verdict"><bdi dir="auto">(.*?)</bdi></span> <span class="number">([\d,]+) document'
+    found = re.findall(row, html)
     assert Counter(name for name, _ in found) == Counter(verdict for _, verdict in verdicts)
     assert sorted(int(count) for _, count in found) == sorted(verdicts.values())
     kept = sum("verdict" not in row for row in rows)
@@ -148,7 +149,7 @@ def test_an_empty_corpus_and_documents_without_measures(tmp_path: Path) -> None:
     assert "No document has a value of" in html and "svg" not in page.counts
     write_corpus(tmp_path, [{"id": "1", "source": "code", "text": "x = 1\n"}])
     html, page = read(tmp_path)
-    assert "All 1 documents were kept" in html and "unknown" in page.tables["By language"][2][0]
+    assert "Every document was kept (1)" in html and "unknown" in page.tables["By language"][2][0]
 
 
 def break_manifest(run: Path, **changes: Any) -> None:
@@ -165,8 +166,7 @@ def break_manifest(run: Path, **changes: Any) -> None:
     (lambda run: (run / "corpus" / "manifest.json").write_bytes(b'{"format": 1}'), "does not hold what this version"),
     (lambda run: break_manifest(run, surprise=1), "does not hold what this version"),
     (lambda run: break_manifest(run, counts={"read": 3}), "does not hold what this version"),
-    (lambda run: break_manifest(run, counts={**{name: 1 for name in ("read", "kept", "rejected", "bad_records",
-     "kept_bytes")}, "by_source_language_verdict": [["web", "en"]]}), "does not hold what this version"),
+    (lambda run: break_manifest(run, counts={"by_source_language_verdict": [["web", "en"]]}), "does not hold"),
     (lambda run: (run / "corpus" / "rejected" / "all-00000.parquet").unlink(), "is missing"),
     (lambda run: (run / "corpus" / "quarantine" / "bad.parquet").write_bytes(b"PAR1 no"), "does not hold what this"),
 ])
@@ -203,7 +203,8 @@ def test_hostile_text_cannot_run_break_or_bloat_the_page(tmp_path: Path) -> None
         {"id": canary[:300], "source": canary[:200], "language": canary[:50], "text": canary, "verdict": canary[:100],
          "cause": canary[:5000]} for canary in CANARIES
     ]
-    bad = [{"file": canary[:1000], "record": 1, "reason": canary[:1000], "excerpt": canary[:200]} for canary in CANARIES]
+    bad = [{"file": canary[:1000], "record": 1, "reason": canary[:1000], "excerpt": canary[:200]}
+           for canary in CANARIES]
     write_corpus(tmp_path, rows, bad=bad)
     write_model(tmp_path, [{"step": 1, "samples": 1, "loss": 1.0}])
     said = {"prompt": CANARIES[0], "text": CANARIES[1] + "\u202e"}
@@ -227,7 +228,8 @@ def test_surrogates_of_a_yaml_lock_are_shown_not_written(tmp_path: Path) -> None
 
 
 def test_many_languages_fold_into_one_row(tmp_path: Path) -> None:
-    write_corpus(tmp_path, [{"id": str(n), "source": "web", "language": f"l{n}", "text": "x" * (n + 1)} for n in range(450)])
+    row = {"id": "1", "source": "web"}
+    write_corpus(tmp_path, [{**row, "language": f"l{size}", "text": "x" * size} for size in range(1, 451)])
     _, page = read(tmp_path)
     rows = page.tables["By language"][2:]
     assert len(rows) == 201 and rows[-1][:3] == ["250 others", "250", "250"]

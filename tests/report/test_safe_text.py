@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from roots_pipeline.report.safe_text import decode, marked, plain
 
+TURNING = ("RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI")
 ANY = st.text(st.characters(), max_size=60)  # surrogates included
 
 
@@ -50,7 +51,7 @@ def test_nothing_hidden_is_left(text: str) -> None:
             category = unicodedata.category(character)
             assert category not in ("Cs", "Zl", "Zp")
             assert category != "Cc" or character in "\n\t"
-            assert unicodedata.bidirectional(character) not in ("RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI")
+            assert unicodedata.bidirectional(character) not in TURNING
     assert "\n" not in plain(text)
 
 

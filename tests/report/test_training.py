@@ -31,7 +31,8 @@ def test_a_short_log_is_kept_point_by_point(tmp_path: Path) -> None:
 def test_a_long_log_is_thinned_without_losing_extremes_or_means(tmp_path: Path) -> None:
     values = np.random.default_rng(3).normal(5, 1, 10_007)
     values[7_777] = 99.0
-    write_model(tmp_path, [{"step": step + 1, "samples": step, "loss": float(value)} for step, value in enumerate(values)])
+    lines = [{"step": step, "samples": step, "loss": float(value)} for step, value in enumerate(values, 1)]
+    write_model(tmp_path, lines)
     curve = collect_training(str(tmp_path / "model"), None, None).curves["loss"]
     assert 200 < len(curve.means) <= 600
     assert max(curve.highs) == 99.0 and min(curve.lows) == values.min() and curve.last == values[-1]
