@@ -6,11 +6,12 @@ import re
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br"}
-ELEMENTS = set(
-    "html head meta title link style body header nav main footer section article div p span a ul li h1 h2 h3 dl dt dd "
-    "table caption thead tbody tr th td code bdi b i details summary figure figcaption "
-    "svg g line rect text polyline polygon circle".split()
-)
+ELEMENTS = {
+    "html", "head", "meta", "title", "link", "style", "body", "header", "nav", "main", "footer", "section", "article",
+    "div", "p", "span", "a", "ul", "li", "h1", "h2", "h3", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr",
+    "th", "td", "code", "bdi", "b", "i", "details", "summary", "figure", "figcaption", "svg", "g", "line", "rect",
+    "text", "polyline", "polygon", "circle",
+}
 LOADING = ("src", "srcset", "srcdoc", "action", "background")
 
 
