@@ -32,8 +32,8 @@ _TRADITIONAL = {"hant", "tw", "hk", "mo"}
 def extract_page(data: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """`{text, title, url, language, charset, replaced, extractor}`, or `{error}` if no charset fits the bytes.
 
-    Options: `extractor` ("trafilatura" or "resiliparse"), `fallback`, `fast`, `tables` (all booleans).
-    `url` is the canonical address the page gives of itself. A page without main text has the empty text and no extractor.
+    Options: `extractor` ("trafilatura" or "resiliparse"), `fallback`, `fast`, `tables` (all booleans). `url` is the
+    canonical address the page gives of itself. A page without main text has the empty text and no extractor.
     """
     decoded = decode(data, declared_charset(data))
     if decoded is None:

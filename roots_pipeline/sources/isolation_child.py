@@ -49,7 +49,7 @@ def serve(function: str) -> None:
             reason = f"needs more than {request['memory'] >> 20:,} MiB of memory"
             result = orjson.dumps({"error": reason, "exhausted": True})  # the parent replaces this process
         except Exception as error:
-            result = orjson.dumps({"error": f"{type(error).__name__}: {ascii(str(error))[1:201]}"})
+            result = orjson.dumps({"error": f"{type(error).__name__}: {ascii(str(error))[1:-1][:200]}"})
         signal.setitimer(signal.ITIMER_PROF, 0)
         _answer(answers, result)
 

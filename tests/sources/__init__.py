@@ -1,0 +1,1 @@
+"""Tests of roots_pipeline.sources."""
