@@ -34,7 +34,15 @@ from roots_pipeline.core.storage import (
 from roots_pipeline.core.tasks import Engine, Task, finished_result
 from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
 from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
-from roots_pipeline.steps import Findings, changed_columns, judge_shard, output_schema, read_shard, resolve_keys, write_shard
+from roots_pipeline.steps import (
+    Findings,
+    changed_columns,
+    judge_shard,
+    output_schema,
+    read_shard,
+    resolve_keys,
+    write_shard,
+)
 
 # Libraries whose version can change what comes out.
 _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
@@ -133,7 +141,8 @@ class _Run:
             output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
             mark = fingerprint([
                 state.print, list(found), [stage.parameters() for stage in maps],
-                exchange.parameters() if exchange else None, self._partitions(exchange), state.shard.number,
+                exchange.parameters() if exchange else None, self._partitions(exchange),
+                state.shard.number,
             ])
             arguments = {
                 "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
