@@ -14,6 +14,7 @@ from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import join
 from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.report import write_report
 from roots_pipeline.run import run_corpus
 
 app = new_app("Raw text to a filtered, deduplicated corpus.")
@@ -22,11 +23,6 @@ Recipe = Annotated[str, typer.Option(help="Name of a built-in recipe, or path to
 Run = Annotated[str, typer.Option(help="Folder of the run; the corpus goes to RUN/corpus.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
-
-
-@app.callback()
-def _commands() -> None:
-    """Raw text to a filtered, deduplicated corpus."""
 
 
 @app.command()
@@ -38,6 +34,12 @@ def run(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = 
     with LocalEngine(workers, progress) as engine:
         manifest = run_corpus(checked, folder, engine, progress)
         _print_summary(manifest, folder, engine.tasks_run)
+
+
+@app.command()
+def report(run: Run = "runs/sample") -> None:
+    """Write RUN/report.html from whatever steps have finished in a run folder."""
+    print(f"report: {write_report(run)}")
 
 
 def _print_summary(manifest: Manifest, folder: str, tasks: int) -> None:

@@ -155,7 +155,9 @@ class _Run:
         self.engine.run(tasks, step.partition("-")[2])
         return after
 
-    def _resolve(self, step: str, judged: str, states: Sequence[_State], ending: Placed) -> tuple[Findings | None, list[str]]:
+    def _resolve(
+        self, step: str, judged: str, states: Sequence[_State], ending: Placed
+    ) -> tuple[Findings | None, list[str]]:
         exchange = ending.stage
         assert isinstance(exchange, Exchange)
         taking = [state for state in states if ending.works_on(state.shard.source.group)]
@@ -224,8 +226,9 @@ class _Run:
             "by_source_language_verdict": [[*key, table[key], sizes[key]] for key in sorted(table)],
         }
         inputs = {shard.name: [[file.path, self.hashes[file.path]] for file in shard.files] for shard in self.shards}
+        stages = [{"groups": entry.groups, **entry.made.parameters()} for entry in self.recipe.stages]
         manifest = write_manifest(
-            self.folder, "corpus", config=self.recipe.model_dump(mode="json"), inputs=inputs, counts=counts,
+            self.folder, "corpus", config={**self.recipe.model_dump(mode="json"), "stages": stages}, inputs=inputs, counts=counts,
             fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), files=files,
         )
         note_history(self.folder, started, step="corpus", kept=kept, rejected=rows - kept)

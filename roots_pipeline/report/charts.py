@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from roots_pipeline.report.axes import logarithmic_ticks, ticks
-from roots_pipeline.report.facts import Curve, Histogram
+from roots_pipeline.report.facts import Curve, Histogram, Split
 from roots_pipeline.report.numbers import count, short
 from roots_pipeline.report.svg import drawing, element, points
 
@@ -70,33 +70,33 @@ def histogram(found: Histogram) -> Markup:
     frame = Frame(360, 190, left=44, right=12, top=22, bottom=24, gutter=16)
     edges = found.edges
     x = frame.across(edges[0], edges[-1], logarithmic=found.logarithmic)
-    tops = [kept + rejected for kept, rejected in zip(found.kept, found.rejected, strict=True)]
-    highest = max(*tops, sum(found.below), sum(found.above), 1)
+    highest = max(split.total for split in (*found.bins, found.below, found.above))
     y = frame.up(0, highest)
     marks = logarithmic_ticks(edges[0], edges[-1]) if found.logarithmic else ticks(edges[0], edges[-1])
-    bars = [(x(left), x(right), kept, rejected, f"{short(left)} to {short(right)}") for left, right, kept, rejected
-            in zip(edges[:-1], edges[1:], found.kept, found.rejected, strict=True)]
-    bars.append((frame.left, frame.begin - 5, *found.below, f"below {short(edges[0])}"))
-    bars.append((frame.end + 5, frame.width - frame.right, *found.above, f"above {short(edges[-1])}"))
+    bars = [(x(left), x(right), split, f"{short(left)} to {short(right)}")
+            for left, right, split in zip(edges[:-1], edges[1:], found.bins, strict=True)]
+    bars.append((frame.left, frame.begin - 5, found.below, f"below {short(edges[0])}"))
+    bars.append((frame.end + 5, frame.width - frame.right, found.above, f"above {short(edges[-1])}"))
     children = [*_rows(frame, y, _whole_ticks(highest)), *_columns(frame, x, marks)]
-    for left, right, kept, rejected, where in bars:
-        if kept or rejected:
-            children.append(_stack(y, left, right, kept, rejected, where))
+    children += [_stack(y, left, right, split, where) for left, right, split, where in bars if split.total]
     children += _limits(frame, x, found)
-    label = (f"Histogram of {found.measure}: {count(found.values)} documents, {count(sum(found.kept))} kept and "
-             f"{count(sum(found.rejected))} rejected on the axis from {short(edges[0])} to {short(edges[-1])}.")
-    return drawing(frame.width, frame.height, label, children)
+    return drawing(frame.width, frame.height, f"Histogram of {found.measure}: {_said(found.counted)}.", children)
 
 
-def _stack(y: Scale, left: float, right: float, kept: int, rejected: int, where: str) -> Markup:
-    gap = 1.0 if right - left > 4 else 0.0
-    parts = [element("title", f"{where}: {count(kept)} kept, {count(rejected)} rejected")]
-    for name, low, high in (("kept", 0, kept), ("rejected", kept, kept + rejected)):
-        if high > low:
-            # A single document among thousands must still be seen.
-            tall = max(y(low) - y(high), 1.5)
-            wide = max(right - left - gap, 0.8)
-            parts.append(element("rect", class_=name, x=left, y=y(low) - tall, width=wide, height=tall))
+def _said(split: Split) -> str:
+    return (f"{count(split.kept)} kept, {count(split.here)} rejected because of this measure, "
+            f"{count(split.elsewhere)} for other reasons")
+
+
+def _stack(y: Scale, left: float, right: float, split: Split, where: str) -> Markup:
+    wide = max(right - left - (1.0 if right - left > 4 else 0.0), 0.8)
+    parts = [element("title", f"{where}: {_said(split)}")]
+    base = 0
+    for name, documents in (("kept", split.kept), ("elsewhere", split.elsewhere), ("rejected", split.here)):
+        if documents:
+            tall = max(y(base) - y(base + documents), 1.5)  # a single document among thousands is still seen
+            parts.append(element("rect", class_=name, x=left, y=y(base) - tall, width=wide, height=tall))
+            base += documents
     return element("g", *parts)
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from roots_pipeline.core.storage import join
 from roots_pipeline.report.facts import Example
+from roots_pipeline.report.histograms import is_measure
 from roots_pipeline.report.reading import parquet_files, strings
 
 PER_KIND = 3
@@ -40,8 +41,7 @@ def draw_examples(corpus: str) -> dict[Kind, tuple[Example, ...]]:
     for number, file in enumerate(parquet_files(folder)):
         for group in range(file.num_row_groups):
             if (number, group) in wanted:
-                rows = sorted(wanted[number, group])
-                for (_, kind), example in zip(rows, _read(file, group, [row for row, _ in rows]), strict=True):
+                for kind, example in _read(file, group, sorted(wanted[number, group])):
                     found[kind].append(example)
     return {kind: tuple(examples) for kind, examples in found.items()}
 
@@ -74,12 +74,15 @@ def _walk(folder: str) -> Iterator[tuple[list[Kind], Place]]:
                 row += batch.num_rows
 
 
-def _read(file: pq.ParquetFile, group: int, rows: list[int]) -> list[Example]:
-    columns = ["id", "language", "cause", "text"]
-    table = file.read_row_group(group, columns=columns, use_threads=False).take(pa.array(rows))
+def _read(file: pq.ParquetFile, group: int, wanted: list[tuple[int, Kind]]) -> Iterator[tuple[Kind, Example]]:
+    """The documents of one row group at these rows."""
+    measures = [field.name for field in file.schema_arrow if is_measure(field)]
+    columns = ["id", "language", "cause", "text", *{verdict for _, (_, verdict) in wanted if verdict in measures}]
+    table = file.read_row_group(group, columns=columns, use_threads=False).take(pa.array([row for row, _ in wanted]))
     text = pc.binary_slice(table.column("text").cast(pa.large_binary()), 0, 4 * _CHARACTERS)
-    parts = [strings(table.column(name).combine_chunks()) for name in columns[:3]]
-    return [
-        Example(id or "", language or "", cause, content)
-        for id, language, cause, content in zip(*parts, strings(text.combine_chunks()), strict=True)
-    ]
+    parts = [strings(column.combine_chunks()) for column in (*table.select(columns[:3]), text)]
+    for place, (_, kind) in enumerate(wanted):
+        verdict = kind[1]
+        value = table.column(verdict)[place].as_py() if verdict in measures else None
+        id, language, cause, content = (part[place] for part in parts)
+        yield kind, Example(id or "", language or "", cause, value, content)

@@ -38,11 +38,15 @@ class FunnelRow:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A rejected document; `text` is its beginning, None if the run did not store the text of rejected documents."""
+    """A rejected document. `text` is its beginning, None if the run did not store the text of rejected documents.
+
+    `value` is the number that led to the verdict, if the verdict is the name of a measure.
+    """
 
     id: str
     language: str
     cause: str | None
+    value: float | None
     text: str | None
 
 
@@ -68,40 +72,53 @@ class SourceVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Bounds of one measure as a stage of the recipe sets them; `language` None is the default for all others."""
+    """Bounds of one measure that a stage of the recipe sets; None: no bound. `language` None: all without their own."""
 
     measure: str
     minimum: float | None
     maximum: float | None
     language: str | None
-    groups: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Documents by what became of them: kept, rejected because of the measure in question, or for another reason."""
+
+    kept: int
+    here: int
+    elsewhere: int
+
+    @property
+    def total(self) -> int:
+        """All three."""
+        return self.kept + self.here + self.elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Distribution of one measure over kept and rejected documents.
+    """Distribution of one measure over all documents.
 
     Bin i holds values in [edges[i], edges[i + 1]), the last one also its upper edge. `below` and `above` count what
-    lies outside the edges, `absent` documents that this measure was not taken of (or that gave no number); each is a
-    pair (kept, rejected). `smallest` and `largest` are over all documents, None if there is no value at all.
+    lies outside the edges, `absent` documents that this measure was not taken of (or that gave no number). `smallest`
+    and `largest` are over all documents, None if there is no value at all.
     """
 
     measure: str
     edges: tuple[float, ...]
     logarithmic: bool
-    kept: tuple[int, ...]
-    rejected: tuple[int, ...]
-    below: tuple[int, int]
-    above: tuple[int, int]
-    absent: tuple[int, int]
+    bins: tuple[Split, ...]
+    below: Split
+    above: Split
+    absent: int
     smallest: float | None
     largest: float | None
     limits: tuple[Limit, ...] = ()
 
     @property
-    def values(self) -> int:
+    def counted(self) -> Split:
         """Documents with a value."""
-        return sum(self.kept) + sum(self.rejected) + sum(self.below) + sum(self.above)
+        parts = (*self.bins, self.below, self.above)
+        return Split(*(sum(getattr(part, name) for part in parts) for name in ("kept", "here", "elsewhere")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA
 from roots_pipeline.core.storage import join
 from roots_pipeline.report.axes import bin_edges
-from roots_pipeline.report.facts import Histogram, Limit
+from roots_pipeline.report.facts import Histogram, Limit, Split
 from roots_pipeline.report.reading import batches, parquet_files
 
 PARTS = ("documents", "rejected")  # kept first
@@ -29,71 +29,88 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts of one measure: row 0 kept, row 1 rejected; first and last column are below and above the edges."""
+    """Counts of one measure: a row each for `Split`'s fields; first and last column are below and above the edges."""
 
     edges: Floats
     logarithmic: bool
     counts: npt.NDArray[np.int64]
-    absent: list[int]
+    absent: int = 0
     smallest: float = np.inf
     largest: float = -np.inf
 
-    def add(self, values: Floats, part: int) -> None:
-        """Count one batch."""
+    def add(self, values: Floats, row: int) -> None:
+        """Count some values of documents that all met the same fate."""
         finite = values[np.isfinite(values)]
-        self.absent[part] += len(values) - len(finite)
+        self.absent += len(values) - len(finite)
         if not len(finite):
             return
         self.smallest = min(self.smallest, float(finite.min()))
         self.largest = max(self.largest, float(finite.max()))
         place = np.searchsorted(self.edges, finite, side="right")
         place[finite == self.edges[-1]] = len(self.edges) - 1
-        self.counts[part] += np.bincount(place, minlength=self.counts.shape[1])
+        self.counts[row] += np.bincount(place, minlength=self.counts.shape[1])
 
     def histogram(self, measure: str, limits: tuple[Limit, ...]) -> Histogram:
         """The finished counts."""
-        (below, *kept, above), (below_too, *rejected, above_too) = self.counts.tolist()
+        below, *bins, above = (Split(*column) for column in self.counts.T.tolist())
         empty = not self.counts.any()
         return Histogram(
-            measure, tuple(self.edges.tolist()), self.logarithmic, tuple(kept), tuple(rejected), (below, below_too),
-            (above, above_too), (self.absent[0], self.absent[1]), None if empty else self.smallest,
-            None if empty else self.largest, limits,
+            measure, tuple(self.edges.tolist()), self.logarithmic, tuple(bins), below, above, self.absent,
+            None if empty else self.smallest, None if empty else self.largest, limits,
         )
 
 
 def count_measures(folder: str, limits: Sequence[Limit]) -> tuple[Histogram, ...]:
     """A histogram for each numeric column of a corpus that is no document column, in order of the schema."""
-    names = _measure_names(folder)
-    sample = _sample(folder, names)
-    tallies = {}
-    for name in names:
-        bounds = [bound for limit in limits if limit.measure == name and limit.language is None
-                  for bound in (limit.minimum, limit.maximum) if bound is not None]
-        edges, logarithmic = bin_edges(sample[name], bounds)
-        if not len(edges):  # nothing in the sample: one bin takes whatever there is
-            edges, logarithmic = np.array([0.0, 1.0]), False
-        tallies[name] = _Tally(edges, logarithmic, np.zeros((2, len(edges) + 1), np.int64), [0, 0])
-    for part, sub in enumerate(PARTS):
+    names = measure_names(folder)
+    tallies = {name: _tally(values, name, limits) for name, values in _sample(folder, names).items()}
+    for sub in PARTS:
         for file in parquet_files(join(folder, sub)):
             present = [name for name in names if name in file.schema_arrow.names]
-            for batch in batches(file, present):
+            for batch in batches(file, present if sub == PARTS[0] else [*present, "verdict"]):
                 for name in present:
-                    tallies[name].add(_floats(batch.column(name)), part)
+                    values = floats(batch.column(name))
+                    if sub == PARTS[0]:
+                        tallies[name].add(values, 0)
+                        continue
+                    here = _equals(batch.column("verdict"), name)
+                    tallies[name].add(values[here], 1)
+                    tallies[name].add(values[~here], 2)
     return tuple(
         tally.histogram(name, tuple(limit for limit in limits if limit.measure == name))
         for name, tally in tallies.items()
     )
 
 
-def _measure_names(folder: str) -> list[str]:
+def _tally(sample: Floats, measure: str, limits: Sequence[Limit]) -> _Tally:
+    bounds = [bound for limit in limits if limit.measure == measure and limit.language is None
+              for bound in (limit.minimum, limit.maximum) if bound is not None]
+    edges, logarithmic = bin_edges(sample, bounds)
+    if not len(edges):  # nothing in the sample: one bin, and what there is lies in it or beside it
+        edges, logarithmic = np.array([0.0, 1.0]), False
+    return _Tally(edges, logarithmic, np.zeros((3, len(edges) + 1), np.int64))
+
+
+def _equals(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
+    same: npt.NDArray[np.bool_] = pc.equal(column, name).fill_null(False).to_numpy(zero_copy_only=False)
+    return same
+
+
+def measure_names(folder: str) -> list[str]:
+    """Names of the columns that hold measures, in order of the schema."""
     names: dict[str, None] = {}
     for sub in PARTS:
         for file in parquet_files(join(folder, sub)):
             for field in file.schema_arrow:
-                numeric = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-                if numeric and field.name not in DOCUMENT_SCHEMA.names and not field.name.startswith("_"):
+                if is_measure(field):
                     names[field.name] = None
     return list(names)
+
+
+def is_measure(field: pa.Field) -> bool:
+    """Whether a column holds a measure: numbers, not one of the document's own columns, not a working column."""
+    numeric = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
+    return numeric and field.name not in DOCUMENT_SCHEMA.names and not field.name.startswith("_")
 
 
 def _sample(folder: str, names: Sequence[str]) -> dict[str, Floats]:
@@ -102,7 +119,7 @@ def _sample(folder: str, names: Sequence[str]) -> dict[str, Floats]:
     for sub in PARTS:
         for batch in _spaced_batches(join(folder, sub), names):
             for name in batch.schema.names:
-                values = _floats(batch.column(name))
+                values = floats(batch.column(name))
                 found[name].append(values[np.isfinite(values)])
     return {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in found.items()}
 
@@ -124,7 +141,7 @@ def _first_batch(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iter
         yield batch
 
 
-def _floats(column: pa.Array) -> Floats:
+def floats(column: pa.Array) -> Floats:
     """A numeric column as float64; nulls become NaN."""
     values: Floats = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return values

@@ -95,10 +95,18 @@ class MassiveText(Map):
         languages, rows = encode_languages(batch.column("language"))
         listed = list(self.stop_words)
         settings = np.array([self._setting(language) for language in languages], np.uint8)[rows]
-        lists = np.array([listed.index(name) if self.stop_words.get(name) else -1 for name in languages], np.int64)[rows]
+        lists = np.array([listed.index(name) if self.stop_words.get(name) else -1 for name in languages], np.int64)[
+            rows
+        ]
         if self.convention == "paper":
             measures = measure_quality_and_repetition(
-                data, offsets, character_classes(self.bullets), settings, lists, self._stop_words(), self.count_first_copy
+                data,
+                offsets,
+                character_classes(self.bullets),
+                settings,
+                lists,
+                self._stop_words(),
+                self.count_first_copy,
             )
         else:
             classes = _datatrove_classes(self.bullets)
@@ -112,9 +120,7 @@ class MassiveText(Map):
 
     def _stop_words(self) -> StopWords:
         spelled = _as_written if self.convention == "datatrove" else _spellings
-        key = tuple(
-            (language, tuple(spelled(word) for word in words)) for language, words in self.stop_words.items()
-        )
+        key = tuple((language, tuple(spelled(word) for word in words)) for language, words in self.stop_words.items())
         return _make_stop_words(key)
 
 

@@ -1,6 +1,6 @@
 """Verdicts from limits on measures, by language. Needs no text, so a changed limit re-judges a corpus in seconds.
 
-    language, verdict, measures ──▶ verdict: the name of the first measure that lies outside its limits
+language, verdict, measures ──▶ verdict: the name of the first measure that lies outside its limits
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ def split_lines(chunks: Iterable[bytes | Damage], limit: int) -> Iterator[tuple[
     parts: list[bytes] = []
     for chunk in chunks:
         if isinstance(chunk, Damage):
-            yield number, Damage(chunk.reason, b"".join(parts)[:_HEAD])
+            yield number, Damage(chunk.reason, _head(parts))
             number, parts, held, too_long = number + 1, [], 0, False
             continue
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             if too_long or held + len(end) > limit:
-                yield number, _too_long(b"".join(parts) or end, limit)
+                yield number, _too_long(_head([*parts, end]), limit)
             else:
                 yield number, b"".join([*parts, end]) if parts else end
             number, parts, held, too_long = number + 1, [], 0, False
@@ -37,7 +37,7 @@ def split_lines(chunks: Iterable[bytes | Damage], limit: int) -> Iterator[tuple[
             parts.append(rest)
             held += len(rest)
             if held > limit:
-                parts, too_long = [b"".join(parts)[:_HEAD]], True
+                parts, too_long = [_head(parts)], True
     if too_long:
         yield number, _too_long(parts[0], limit)
     elif parts:
@@ -45,4 +45,14 @@ def split_lines(chunks: Iterable[bytes | Damage], limit: int) -> Iterator[tuple[
 
 
 def _too_long(head: bytes, limit: int) -> Damage:
-    return Damage(f"the line is longer than {limit:,} bytes", head[:_HEAD])
+    return Damage(f"the line is longer than {limit:,} bytes", head)
+
+
+def _head(parts: list[bytes]) -> bytes:
+    """The beginning of a line, without putting the whole of it together."""
+    head = b""
+    for part in parts:
+        head += part[: _HEAD - len(head)]
+        if len(head) == _HEAD:
+            break
+    return head

@@ -26,7 +26,7 @@ from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
 
 EXACT = [{"stage": "exact_duplicates"}]
-LIMIT = {"stage": "thresholds", "limits": {"default": {"word_count": [3, None]}}}
+LIMIT = {"stage": "thresholds", "preset": "", "limits": {"default": {"word_count": [3, None]}}}
 WORDS = [{"stage": "massivetext"}, LIMIT, *EXACT]
 
 
