@@ -19,11 +19,10 @@ from roots_pipeline.core.manifest import write_manifest
 
 Row = dict[str, Any]
 MEASURES = ("word_count", "mean_word_length", "bullet_lines", "stop_words")
-LIMITS = {
-    "word_count": {"min": 50, "max": 100_000},
-    "mean_word_length": {"min": 3, "max": 10},
-    "bullet_lines": {"max": 0.9},
-    "stop_words": {"min": 2},
+LIMITS: dict[str, dict[str, list[float | None] | None]] = {
+    "default": {"word_count": [50, 100_000], "mean_word_length": [3, 10], "bullet_lines": [None, 0.9],
+                "stop_words": [2, None]},
+    "zh": {"mean_word_length": None, "word_count": [100, None]},
 }
 VOCABULARY = 4000
 
@@ -41,8 +40,9 @@ def make_rows(documents: int = 400, seed: int = 1) -> list[Row]:
             row |= {"word_count": float(int(np.exp(draw.normal(5.5, 1.5))) + 1),
                     "mean_word_length": float(draw.gamma(16, 0.3)), "bullet_lines": float(draw.beta(0.5, 6)),
                     "stop_words": float(draw.integers(0, 9))}
-            for name, limit in LIMITS.items():
-                if not limit.get("min", -np.inf) <= row[name] <= limit.get("max", np.inf):
+            for name, limit in {**LIMITS["default"], **LIMITS.get(language, {})}.items():
+                low, high = limit or (None, None)
+                if not (-np.inf if low is None else low) <= row[name] <= (np.inf if high is None else high):
                     row["verdict"] = name
                     break
         if "verdict" not in row and draw.random() < 0.08:
@@ -80,7 +80,7 @@ def write_corpus(run: Path, rows: Sequence[Row], *, bad: Sequence[Row] = (), con
         counts[key] += 1
         sizes[key] += len(row["text"].encode())
     number_kept = kept.num_rows
-    stages = [{"stage": "thresholds", "on": ["web"], "limits": LIMITS}]
+    stages = [{"stage": "massivetext", "groups": None}, {"stage": "thresholds", "groups": ["web"], "limits": LIMITS}]
     names = sorted({row["source"] for row in rows})
     sources = [{"name": name, "group": "code" if name == "code" else "web"} for name in names]
     write_manifest(

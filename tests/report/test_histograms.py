@@ -25,23 +25,22 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Row]]:
 
 def test_counts_equal_numpy(corpus: tuple[str, list[Row]]) -> None:
     folder, rows = corpus
-    limits = [Limit("word_count", 50, 100_000, None, None), Limit("word_count", 5, None, "zh", None)]
+    limits = [Limit("word_count", 50, 100_000, None), Limit("word_count", 5, None, "zh")]
     found = {histogram.measure: histogram for histogram in count_measures(folder, limits)}
     assert tuple(found) == MEASURES
     for name, histogram in found.items():
-        for part, (counts, below, above) in enumerate((
-            (histogram.kept, histogram.below[0], histogram.above[0]),
-            (histogram.rejected, histogram.below[1], histogram.above[1]),
-        )):
-            values = [row.get(name) for row in rows if (row.get("verdict") is not None) == bool(part)]
-            numbers = np.array([value for value in values if value is not None])
-            assert list(counts) == np.histogram(numbers, histogram.edges)[0].tolist()
-            assert below == int(np.sum(numbers < histogram.edges[0]))
-            assert above == int(np.sum(numbers > histogram.edges[-1]))
-            assert histogram.absent[part] == len(values) - len(numbers)
+        fates = {"kept": lambda verdict: verdict is None, "here": lambda verdict, name=name: verdict == name,
+                 "elsewhere": lambda verdict, name=name: verdict not in (None, name)}
+        for fate, belongs in fates.items():
+            numbers = np.array([row[name] for row in rows if name in row and belongs(row.get("verdict"))])
+            counts = [getattr(split, fate) for split in histogram.bins]
+            assert counts == np.histogram(numbers, histogram.edges)[0].tolist()
+            assert getattr(histogram.below, fate) == int(np.sum(numbers < histogram.edges[0]))
+            assert getattr(histogram.above, fate) == int(np.sum(numbers > histogram.edges[-1]))
+            assert getattr(histogram.counted, fate) == len(numbers)
+        assert histogram.absent == sum(name not in row for row in rows)
         everything = [row[name] for row in rows if name in row]
         assert (histogram.smallest, histogram.largest) == (min(everything), max(everything))
-        assert histogram.values == len(everything)
     assert found["word_count"].limits == tuple(limits) and found["stop_words"].limits == ()
     assert found["word_count"].edges[-1] >= 100_000 * 0.999
 
@@ -53,20 +52,22 @@ def test_odd_values(tmp_path: Path) -> None:
         rows = len(numbers)
         table = pa.table({
             "id": [str(index) for index in range(rows)], "odd": pa.array(numbers, pa.float64()),
-            "none": pa.nulls(rows, pa.float64()), "_working": [1.0] * rows, "whole": [7] * rows,
+            "none": pa.nulls(rows, pa.float64()), "verdict": pa.nulls(rows, pa.string()),
+            "_working": [1.0] * rows, "whole": [7] * rows,
         })
         pq.write_table(table, tmp_path / part / "a.parquet")
     odd, none, whole = count_measures(str(tmp_path), [])
-    assert (odd.values, odd.absent, odd.smallest, odd.largest) == (2, (4, 2), 1.0, 2.0)
-    assert (none.values, none.absent, none.smallest) == (0, (6, 2), None)
-    assert whole.values == 8 and whole.largest == 7
+    assert (odd.counted.total, odd.absent, odd.smallest, odd.largest) == (2, 6, 1.0, 2.0)
+    assert (none.counted.total, none.absent, none.smallest) == (0, 8, None)
+    assert whole.counted.total == 8 and whole.largest == 7
 
 
 def test_a_corpus_without_files_or_rows(tmp_path: Path) -> None:
     assert count_measures(str(tmp_path), []) == ()
     assert draw_examples(str(tmp_path)) == {}
     write_corpus(tmp_path, [])
-    assert [histogram.values for histogram in count_measures(str(tmp_path / "corpus"), [])] == [0] * len(MEASURES)
+    found = count_measures(str(tmp_path / "corpus"), [])
+    assert [histogram.counted.total for histogram in found] == [0] * len(MEASURES)
     assert draw_examples(str(tmp_path / "corpus")) == {}
 
 
@@ -87,6 +88,7 @@ def test_examples_belong_to_their_kind_and_are_the_same_again(corpus: tuple[str,
             row = by_id[example.id]
             assert (row["source"], row["verdict"], row["language"], row["text"], row.get("cause")) == (
                 source, verdict, example.language, example.text, example.cause)
+            assert example.value == row.get(verdict)
 
 
 def test_examples_are_drawn_fairly(tmp_path: Path) -> None:
