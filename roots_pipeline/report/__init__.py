@@ -2,8 +2,8 @@
 
     run folder ──collect──▶ facts (plain dataclasses) ──page──▶ report.html
 
-`collect` reads manifests, Parquet and the training log, in bounded memory; `charts` draws SVG; `page` fills the
-template. Text from documents is hostile until `safe_text` has handled it.
+`collect` reads manifests, Parquet and the training log, in bounded memory; `histogram_chart` and
+`line_chart` draw SVG; `page` fills the template. Text from documents is hostile until `safe_text` has handled it.
 """
 
 from roots_pipeline.report.page import write_report

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 _BINS = 40
+_LOGARITHMIC_BINS = 50
 _LOGARITHMIC = (1e2, 1e12)  # largest : smallest
 _PER_DECADE = (20, 10, 5, 2, 1)
 
@@ -38,26 +40,40 @@ def logarithmic_ticks(low: float, high: float) -> list[float]:
     return [float(f"{mark:.6g}") for mark in marks if low * (1 - 1e-9) <= mark <= high * (1 + 1e-9)]
 
 
-def bin_edges(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[npt.NDArray[np.float64], bool]:
-    """Edges of 20 to 160 bins over the bulk of finite `values` (all but 1%) and over `bounds`; whether logarithmic.
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Edges of the bins of a histogram, rising, at least two unless there was no value.
 
-    Edges of a linear axis are multiples of a round width, and bounds are edges if they are round numbers too.
+    `whole`: every bin is one whole number, from its lower edge to the next.
+    """
+
+    edges: npt.NDArray[np.float64]
+    logarithmic: bool = False
+    whole: bool = False
+
+
+def choose_axis(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> Axis:
+    """An axis of up to 160 bins, mostly 20 to 40, over the bulk of finite `values` (all but 1%) and over `bounds`.
+
+    Edges of a linear axis are multiples of a round width, and bounds are edges if they are round numbers too. The axis
+    is logarithmic for wide ranges of positive numbers, unless these are shares (at most 1).
     """
     if not len(values):
-        return np.empty(0), False
+        return Axis(np.empty(0))
     positive = values[values > 0]
     if len(positive) >= 0.9 * len(values) and all(bound > 0 for bound in bounds):
         low, high = _bulk(positive, bounds)
-        if high > 1 and _LOGARITHMIC[0] <= high / low <= _LOGARITHMIC[1]:  # what stays below 1 is a share
-            return _logarithmic_edges(low, high), True
+        if high > 1 and _LOGARITHMIC[0] <= high / low <= _LOGARITHMIC[1]:
+            return Axis(_logarithmic_edges(low, high), logarithmic=True)
     low, high = _bulk(values, bounds)
-    whole = bool(np.all(values == np.floor(values)))
+    whole = all(number == math.floor(number) for number in (*bounds, *np.unique(values).tolist()))
     width = _round_width(high / _BINS - low / _BINS, bounds, 1.0 if whole else 0.0)
     first = math.floor(low / width + 1e-9)
     last = math.floor(high / width) if whole else math.ceil(high / width - 1e-9) - 1
     edges = np.unique([_clean(number * width, width) for number in range(first, max(first, last) + 2)])
-    # Values that differ by less than floating point can tell apart share one bin.
-    return (edges if len(edges) > 1 else np.array([low, low + max(1.0, abs(low))])), False
+    if len(edges) < 2:  # values that differ by less than floating point can tell apart share one bin
+        return Axis(np.array([low, low + max(1.0, abs(low))]))
+    return Axis(edges, whole=whole and width == 1.0)
 
 
 def _round_width(least: float, bounds: Sequence[float], whole: float) -> float:
@@ -73,12 +89,14 @@ def _round_width(least: float, bounds: Sequence[float], whole: float) -> float:
 def _bulk(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[float, float]:
     low = float(np.quantile(values, 0.005, method="lower"))
     high = float(np.quantile(values, 0.995, method="higher"))
+    if low == high:  # nearly all values are equal: then the few others are the news
+        low, high = float(values.min()), float(values.max())
     return min(low, *bounds, high), max(high, *bounds, low)
 
 
 def _logarithmic_edges(low: float, high: float) -> npt.NDArray[np.float64]:
     decades = math.log10(high) - math.log10(low)
-    per = next((count for count in _PER_DECADE if count * decades <= _BINS), 1)
+    per = next((count for count in _PER_DECADE if count * decades <= _LOGARITHMIC_BINS), 1)
     first = math.floor(math.log10(low) * per + 1e-9)
     last = math.ceil(math.log10(high) * per - 1e-9)
     return np.array([10.0 ** (k // per) * 10.0 ** (k % per / per) for k in range(first, last + 1)])

@@ -99,13 +99,14 @@ class Histogram:
     """Distribution of one measure over all documents.
 
     Bin i holds values in [edges[i], edges[i + 1]), the last one also its upper edge. `below` and `above` count what
-    lies outside the edges, `absent` documents that this measure was not taken of (or that gave no number). `smallest`
-    and `largest` are over all documents, None if there is no value at all.
+    lies outside the edges, `absent` documents that this measure was not taken of (or that gave no number). `whole`:
+    each bin holds one whole number. `smallest` and `largest` are over all documents, None if there is no value at all.
     """
 
     measure: str
     edges: tuple[float, ...]
     logarithmic: bool
+    whole: bool
     bins: tuple[Split, ...]
     below: Split
     above: Split

@@ -6,6 +6,7 @@ of at most some ten thousand rows, and the counts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,12 @@ import pyarrow.parquet as pq
 
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA
 from roots_pipeline.core.storage import join
-from roots_pipeline.report.axes import bin_edges
+from roots_pipeline.report.axes import Axis, choose_axis
 from roots_pipeline.report.facts import Histogram, Limit, Split
 from roots_pipeline.report.reading import batches, parquet_files
 
 PARTS = ("documents", "rejected")  # kept first
-_SAMPLED_GROUPS, _SAMPLED_ROWS = 32, 1000
+_SAMPLED_ROWS, _SAMPLED_GROUPS, _ROWS_OF_A_GROUP = 32_000, 2000, 1000
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,8 +32,7 @@ Floats = npt.NDArray[np.float64]
 class _Tally:
     """Counts of one measure: a row each for `Split`'s fields; first and last column are below and above the edges."""
 
-    edges: Floats
-    logarithmic: bool
+    axis: Axis
     counts: npt.NDArray[np.int64]
     absent: int = 0
     smallest: float = np.inf
@@ -46,8 +46,8 @@ class _Tally:
             return
         self.smallest = min(self.smallest, float(finite.min()))
         self.largest = max(self.largest, float(finite.max()))
-        place = np.searchsorted(self.edges, finite, side="right")
-        place[finite == self.edges[-1]] = len(self.edges) - 1
+        place = np.searchsorted(self.axis.edges, finite, side="right")
+        place[finite == self.axis.edges[-1]] = len(self.axis.edges) - 1
         self.counts[row] += np.bincount(place, minlength=self.counts.shape[1])
 
     def histogram(self, measure: str, limits: tuple[Limit, ...]) -> Histogram:
@@ -55,8 +55,8 @@ class _Tally:
         below, *bins, above = (Split(*column) for column in self.counts.T.tolist())
         empty = not self.counts.any()
         return Histogram(
-            measure, tuple(self.edges.tolist()), self.logarithmic, tuple(bins), below, above, self.absent,
-            None if empty else self.smallest, None if empty else self.largest, limits,
+            measure, tuple(self.axis.edges.tolist()), self.axis.logarithmic, self.axis.whole, tuple(bins), below, above,
+            self.absent, None if empty else self.smallest, None if empty else self.largest, limits,
         )
 
 
@@ -85,10 +85,10 @@ def count_measures(folder: str, limits: Sequence[Limit]) -> tuple[Histogram, ...
 def _tally(sample: Floats, measure: str, limits: Sequence[Limit]) -> _Tally:
     bounds = [bound for limit in limits if limit.measure == measure and limit.language is None
               for bound in (limit.minimum, limit.maximum) if bound is not None]
-    edges, logarithmic = bin_edges(sample, bounds)
-    if not len(edges):  # nothing in the sample: one bin, and what there is lies in it or beside it
-        edges, logarithmic = np.array([0.0, 1.0]), False
-    return _Tally(edges, logarithmic, np.zeros((3, len(edges) + 1), np.int64))
+    axis = choose_axis(sample, bounds)
+    if not len(axis.edges):  # nothing in the sample: one bin, and what there is lies in it or beside it
+        axis = Axis(np.array([0.0, 1.0]))
+    return _Tally(axis, np.zeros((3, len(axis.edges) + 1), np.int64))
 
 
 def _equals(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
@@ -125,8 +125,11 @@ def _sample(folder: str, names: Sequence[str]) -> dict[str, Floats]:
 
 
 def _spaced_batches(folder: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    groups = sum(file.num_row_groups for file in parquet_files(folder))
-    every, seen = max(1, groups // _SAMPLED_GROUPS), 0
+    groups = rows = seen = 0
+    for file in parquet_files(folder):
+        groups, rows = groups + file.num_row_groups, rows + file.metadata.num_rows
+    usable = min(rows / groups, _ROWS_OF_A_GROUP) if rows else 1  # rows that a group yields
+    every = max(1, groups // min(_SAMPLED_GROUPS, math.ceil(_SAMPLED_ROWS / usable)))
     for file in parquet_files(folder):
         present = [name for name in names if name in file.schema_arrow.names]
         for group in range(file.num_row_groups):
@@ -136,7 +139,7 @@ def _spaced_batches(folder: str, names: Sequence[str]) -> Iterator[pa.RecordBatc
 
 
 def _first_batch(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    stream = file.iter_batches(_SAMPLED_ROWS, row_groups=[group], columns=list(names), use_threads=False)
+    stream = file.iter_batches(_ROWS_OF_A_GROUP, row_groups=[group], columns=list(names), use_threads=False)
     if (batch := next(stream, None)) is not None:
         yield batch
 

@@ -13,9 +13,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from roots_pipeline.core.storage import join, write_bytes
-from roots_pipeline.report import charts, numbers
+from roots_pipeline.report import numbers
 from roots_pipeline.report.collect import collect
 from roots_pipeline.report.facts import Run, Training
+from roots_pipeline.report.histogram_chart import histogram
+from roots_pipeline.report.line_chart import Level, Line, line_chart
 from roots_pipeline.report.safe_text import marked, plain
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -40,7 +42,7 @@ def render(run: Run) -> str:
     )
     environment.filters.update(
         count=numbers.count, size=numbers.size, short=numbers.short, duration=numbers.duration, marked=marked,
-        plain=plain, language_tag=_language_tag, histogram=charts.histogram, width=_width,
+        plain=plain, language_tag=_language_tag, histogram=histogram, width=_width,
     )
     environment.globals.update(share=numbers.share)
     return environment.get_template("report.html.j2").render(
@@ -67,16 +69,16 @@ def _loss_charts(training: Training | None) -> list[Markup]:
     """The losses, drawn for wide and for narrow screens; nothing if no loss was logged yet."""
     if training is None:
         return []
-    lines = [charts.Line(name, training.curves[key], class_, dots) for key, name, class_, dots in (
+    lines = [Line(name, training.curves[key], class_, dots) for key, name, class_, dots in (
         ("loss", "training loss", "train", False), ("validation_loss", "validation loss", "validation", True),
     ) if key in training.curves]
-    levels = [charts.Level(name, value, class_) for name, value, class_ in (
+    levels = [Level(name, value, class_) for name, value, class_ in (
         ("unigram entropy", training.unigram_entropy, "entropy"), ("uniform", training.uniform_loss, "uniform"),
     ) if value is not None]
     if not lines:
         return []
     return [
-        charts.line_chart("Loss in nats a token", lines, levels, width=width, height=height, class_=class_)
+        line_chart("Loss in nats a token", lines, levels, width=width, height=height, class_=class_)
         for width, height, class_ in ((880, 360, "wide"), (360, 280, "narrow"))
     ]
 
@@ -86,7 +88,7 @@ def _small_charts(training: Training | None) -> list[tuple[str, Markup]]:
     if training is None:
         return []
     return [
-        (name, charts.line_chart(name, [charts.Line(name, training.curves[key], "train")], from_zero=True))
+        (name, line_chart(name, [Line(name, training.curves[key], "train")], from_zero=True))
         for key, name in (("learning_rate", "Learning rate"), ("tokens_per_second", "Tokens a second"),
                           ("gradient_norm", "Gradient norm")) if key in training.curves
     ]

@@ -1,4 +1,8 @@
-"""SVG elements as safe markup: every attribute and every text is escaped here, so a chart cannot forget it."""
+"""SVG elements as safe markup: every attribute and every text is escaped here, so a chart cannot forget it.
+
+Charts need no script, print well and stay small. Their colours and fonts come from classes that the style sheet
+defines for light, dark and print; what a mark means is also in its `<title>`, which browsers show as a tooltip.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roots_pipeline.report.axes import bin_edges, logarithmic_ticks, round_step, ticks
+from roots_pipeline.report.axes import choose_axis, logarithmic_ticks, round_step, ticks
 
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50)
 
@@ -31,39 +31,46 @@ def test_ticks_are_exact_decimals() -> None:
 def test_a_bound_of_a_linear_axis_is_an_edge() -> None:
     values = np.random.default_rng(0).beta(1, 9, 1000)
     for bound in (0.1, 0.15, 0.3):
-        edges, logarithmic = bin_edges(values, [bound])
-        assert not logarithmic and bound in edges
+        axis = choose_axis(values, [bound])
+        assert not axis.logarithmic and not axis.whole and bound in axis.edges
 
 
 def test_wide_counts_get_a_logarithmic_axis_and_shares_never() -> None:
     draw = np.random.default_rng(1)
-    edges, logarithmic = bin_edges(np.floor(np.exp(draw.normal(6, 2, 1000))) + 1, [50, 100_000])
-    assert logarithmic and edges[-1] >= 99_999 and len(edges) < 60
-    assert not bin_edges(draw.beta(0.1, 5, 1000), [])[1]
+    axis = choose_axis(np.floor(np.exp(draw.normal(6, 2, 1000))) + 1, [50, 100_000])
+    assert axis.logarithmic and axis.edges[-1] >= 99_999 and len(axis.edges) < 60
+    assert not choose_axis(draw.beta(0.1, 5, 1000), []).logarithmic
 
 
 def test_whole_numbers_get_bins_of_whole_numbers() -> None:
-    edges, _ = bin_edges(np.array([0.0, 1, 2, 3, 8]), [2])
-    assert edges.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    axis = choose_axis(np.array([0.0, 1, 2, 3, 8]), [2])
+    assert axis.whole and axis.edges.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert not choose_axis(np.array([0.0, 1.0]), [0.3]).whole
+    assert not choose_axis(np.arange(0.0, 90), []).whole  # several numbers a bin
+
+
+def test_if_nearly_all_are_equal_the_others_are_shown() -> None:
+    edges = choose_axis(np.array([0.0] * 999 + [0.02]), []).edges
+    assert edges[-1] == 0.02 and len(edges) > 10
 
 
 def test_one_value_and_no_value() -> None:
-    assert len(bin_edges(np.array([0.25]), [])[0]) >= 2
-    assert len(bin_edges(np.array([]), [1.0])[0]) == 0
+    assert len(choose_axis(np.array([0.25]), []).edges) >= 2
+    assert len(choose_axis(np.array([]), [1.0]).edges) == 0
 
 
 @given(VALUES, st.lists(st.floats(0.001, 1000), max_size=2))
 def test_edges_rise_and_hold_bulk_and_bounds(values: list[float], bounds: list[float]) -> None:
-    edges, _ = bin_edges(np.array(values), bounds)
-    assert len(edges) >= 2 and np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0) and len(edges) < 200
+    axis = choose_axis(np.array(values), bounds)
+    edges = axis.edges
+    assert 2 <= len(edges) < 200 and np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0)
     slack = 1e-9 * max(1.0, *map(abs, edges.tolist()))
     assert all(edges[0] - slack <= bound <= edges[-1] + slack for bound in bounds)
-    middle = float(np.quantile(values, 0.5, method="lower"))
-    if not bin_edges(np.array(values), bounds)[1]:
-        assert edges[0] - slack <= middle <= edges[-1] + slack
+    if not axis.logarithmic:
+        assert edges[0] - slack <= float(np.quantile(values, 0.5, method="lower")) <= edges[-1] + slack
 
 
 def test_extremes_of_floating_point() -> None:
     for values in ([1e308, -1e308], [5e-324, 1.0], [0.0, 0.0], [1e15, 1e15 + 1], [1e15, 1e15 + 0.125], [3e307, 9e307]):
-        edges, _ = bin_edges(np.array(values), [])
-        assert np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0)
+        edges = choose_axis(np.array(values), []).edges
+        assert len(edges) >= 2 and np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0)
