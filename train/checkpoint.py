@@ -22,7 +22,8 @@ import torch.distributed as dist
 
 from roots_pipeline.core.errors import RootbloomError, StaleDataError, StorageError, TrainingError
 from roots_pipeline.core.storage import hash_file, read_json, write_bytes, write_json
-from train.parallel.topology import Layout, Place, quiet_deepspeed
+from train.parallel.backend import quiet_deepspeed
+from train.parallel.topology import Layout, Place
 
 _FORMAT = 1
 _PREFIX, _HIDDEN = "step_", ".unfinished_"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import deepspeed
-
 from train.config import TrainConfig
 from train.optimizer import make_optimizer
+from train.parallel.backend import deepspeed, quiet_deepspeed
 from train.parallel.pipeline import BloomPipeline, check_equal_groups
-from train.parallel.topology import Place, quiet_deepspeed
+from train.parallel.topology import Place
 
 
 def deepspeed_settings(config: TrainConfig, data_parallel: int) -> dict[str, Any]:

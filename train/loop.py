@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
 from train.data import SampleSource, micro_batches, unigram_entropy
 from train.monitor import Monitor
-from train.parallel.topology import Place, quiet_deepspeed
+from train.parallel.topology import Place
 
 
 @dataclass(slots=True)
@@ -34,6 +33,7 @@ class Trainer:
     checkpoints: Checkpoints
     monitor: Monitor | None
     stop_after: int | None = None  # steps of this call; None: to the end
+    _entropy: float = math.nan  # of the validation tokens, known to the leading process
 
     def run(self) -> tuple[int, int]:
         """Train to the end (or for `stop_after` steps) from the newest checkpoint; returns (step,
@@ -45,6 +45,8 @@ class Trainer:
         last = total_steps if self.stop_after is None else min(total_steps, step + self.stop_after)
         if self.monitor is not None:
             self.monitor.start(step)
+            if self.validation is not None and config.validation_samples:
+                self._entropy = unigram_entropy(self.validation, config.validation_samples)
         if step == 0:
             self._evaluate(step, samples)
         while step < last:
@@ -53,7 +55,7 @@ class Trainer:
             step, samples = step + 1, samples + batch
             if step == total_steps or (config.evaluate_every and step % config.evaluate_every == 0):
                 self._evaluate(step, samples)
-            if step == total_steps or (config.save_every and step % config.save_every == 0):
+            if step == last or (config.save_every and step % config.save_every == 0):
                 self.checkpoints.save(self.engine, step, samples)
         if self.monitor is not None:
             self.monitor.close()
@@ -69,8 +71,7 @@ class Trainer:
         if config.dropout > 0:
             # Alike in tensor-parallel processes, different elsewhere, and a function of the position alone.
             torch.manual_seed(hash((config.seed, samples, place.data_rank, place.stage)) % 2**63)
-        with quiet_deepspeed():
-            loss = float(self.engine.train_batch(self._batches(self.training, samples, batch)))
+        loss = float(self.engine.train_batch(self._batches(self.training, samples, batch)))
         norm = float(self.engine.get_global_grad_norm())
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise TrainingError(
@@ -97,13 +98,10 @@ class Trainer:
         if self.validation is None or count == 0:
             return
         unit = self.config.micro_batch * self.place.layout.data
-        with quiet_deepspeed():
-            loss = float(
-                self.engine.eval_batch(self._batches(self.validation, 0, count), num_micro_batches=count // unit)
-            )
+        batches = self._batches(self.validation, 0, count)
+        loss = float(self.engine.eval_batch(batches, num_micro_batches=count // unit))
         if self.monitor is not None:
-            self.monitor.validation(step, samples, loss, unigram_entropy(self.validation, count))
-        dist.barrier()
+            self.monitor.validation(step, samples, loss, self._entropy)
 
     def _batches(self, source: SampleSource, start: int, count: int) -> Any:
         if not self.place.reads_data:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 
-from deepspeed.pipe import LayerSpec, TiedLayerSpec
 from torch import Tensor
 
 from train.model.layers import BloomBlock, EmbeddingNorm, FinalNorm, Shape
+from train.parallel.backend import LayerSpec, TiedLayerSpec
 from train.parallel.tensor import TensorParallel, VocabularyEmbedding
 
 TIED = "word_embeddings"

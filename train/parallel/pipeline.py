@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch.distributed as dist
-from deepspeed.checkpoint import constants as universal
-from deepspeed.pipe import PipelineModule
 from torch import Tensor
 
 from roots_pipeline.core.errors import TrainingError
 from train.model.bloom import TIED, bloom_layers
 from train.model.layers import Shape
 from train.model.loss import vocabulary_loss
-from train.parallel.topology import Place, quiet_deepspeed
+from train.parallel.backend import PipelineModule, quiet_deepspeed, universal
+from train.parallel.topology import Place
 
 _BLOCKS = "type:BloomBlock|VocabularyEmbedding"
 

@@ -1,16 +1,11 @@
 """Which process does what: data x tensor x pipeline parallelism.
- Tensor-parallel processes are neighbours (they talk most), then data-parallel ones, then pipeline stages.
-This module also sets up the processes themselves: the communication library and a silent DeepSpeed.
+
+Tensor-parallel processes are neighbours (they talk most), then data-parallel ones, then pipeline stages.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import os
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +13,12 @@ import torch
 import torch.distributed as dist
 
 from roots_pipeline.core.errors import TrainingError
+from train.parallel.backend import (
+    PipelineParallelGrid,
+    PipeModelDataParallelTopology,
+    deepspeed,
+    quiet_deepspeed,
+)
 from train.parallel.tensor import TensorParallel
 
 
@@ -60,33 +61,16 @@ class Place:
         return self.rank == 0
 
 
-@contextlib.contextmanager
-def quiet_deepspeed() -> Iterator[None]:
-    """DeepSpeed prints its set-up on standard output and logs every step; ours is the only voice here."""
-    from deepspeed.utils import logger
-
-    logger.setLevel(logging.ERROR)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def connect(layout: Layout) -> Place:
     """Join the other processes and find this one's place in the layout.
 
     Without torchrun's environment variables this process is the only one.
     """
-    import deepspeed
-    from deepspeed.runtime.pipe.topology import PipelineParallelGrid, PipeModelDataParallelTopology
-
-    alone = "RANK" not in os.environ
+    alone = "RANK" not in os.environ and not dist.is_initialized()
     if alone:
         os.environ["LOCAL_RANK"] = "0"
     device = _choose_device()
     with quiet_deepspeed():
-        if device.type == "cpu":
-            # DeepSpeed would compile a C++ operator for shared-memory collectives; gloo does the same job.
-            deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "nccl" if device.type == "cuda" else "gloo"
         if alone:  # no port to find, no other process to wait for
             dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
@@ -111,7 +95,6 @@ def connect(layout: Layout) -> Place:
 
 def _choose_device() -> torch.device:
     if not torch.cuda.is_available():
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)

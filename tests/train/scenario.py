@@ -1,0 +1,93 @@
+"""Tiny training runs on made-up text, in one process or as one of several."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from roots_pipeline.core.progress import Progress
+from train.checkpoint import Checkpoints
+from train.config import TrainConfig
+from train.data import SampleSource
+from train.engine import build_engine
+from train.loop import Trainer
+from train.monitor import Monitor
+from train.parallel.topology import Place, connect
+
+VOCABULARY = 96
+
+
+class MadeUpText:
+    """Sample i follows from i alone: every second token is a function of the one before, the rest is random."""
+
+    def __init__(self, length: int, distinct: int = 10**6) -> None:
+        self.length, self.distinct = length, distinct
+
+    def __len__(self) -> int:
+        return 10**6
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
+        random = np.random.default_rng(index % self.distinct)
+        tokens = random.integers(0, VOCABULARY, self.length + 1)
+        tokens[1::2] = (tokens[0:-1:2] * 5 + 1) % VOCABULARY
+        return tokens.astype(np.int64)
+
+
+def settings(**changes: Any) -> TrainConfig:
+    """A run of eight steps of a model with two layers."""
+    steps, batch = changes.pop("steps", 8), changes.pop("global_batch", 4)
+    values: dict[str, Any] = {
+        "model": {"hidden": 32, "layers": 2, "heads": 4, "init_std": 0.05},
+        "sequence_length": 16,
+        "micro_batch": 2,
+        "global_batch": batch,
+        "train_samples": steps * batch,
+        "lr": 5e-3,
+        "min_lr": 5e-4,
+        "warmup_samples": batch,
+        "precision": "fp32",
+        "clip": 0.5,
+        "validation_samples": 4,
+        "evaluate_every": 4,
+        "save_every": 3,
+    }
+    return TrainConfig.model_validate(values | changes)
+
+
+def make_trainer(
+    config: TrainConfig,
+    folder: Path,
+    *,
+    processes: int = 1,
+    stop_after: int | None = None,
+    source: SampleSource | None = None,
+    place: Place | None = None,
+) -> Trainer:
+    place = place or connect(config.layout(processes))
+    engine = build_engine(config, VOCABULARY, place)
+    monitor = None
+    if place.leads:
+        folder.mkdir(parents=True, exist_ok=True)
+        silent = Progress(quiet=True, stream=io.StringIO())
+        monitor = Monitor(folder, silent, log_every=1, peak=1e12, flops_per_token=1.0)
+    checkpoints = Checkpoints(folder / "checkpoints", place, config.identity(), keep=config.keep)
+    text = MadeUpText(config.sequence_length)
+    return Trainer(config, engine, place, source or text, text, checkpoints, monitor, stop_after)
+
+
+def train(config: TrainConfig, folder: Path, **more: Any) -> list[dict[str, Any]]:
+    """Run and return the log of the leading process: one record per step and validation."""
+    make_trainer(config, folder, **more).run()
+    log = folder / "log.jsonl"
+    return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
+
+
+def numbers(records: list[dict[str, Any]]) -> list[tuple[float, ...]]:
+    """What a run computes, without its times."""
+    keys = ("step", "samples", "loss", "gradient_norm", "learning_rate", "global_batch", "validation_loss")
+    return [tuple(record[key] for key in keys if key in record) for record in records]

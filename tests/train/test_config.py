@@ -1,0 +1,90 @@
+"""Settings that do not fit together are refused with a message that names the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.recipe import load_section
+from tests.train.scenario import settings
+from train.config import RECIPES, TrainConfig
+from train.parallel.topology import Layout
+
+
+@pytest.mark.parametrize(
+    ("changes", "fix"),
+    [
+        ({"model": {"hidden": 30, "layers": 2, "heads": 4}}, "Use hidden 28 or 32, or heads 3 or 5"),
+        ({"model": {"hidden": 36, "layers": 2, "heads": 6}, "tensor_parallel": 4}, "Use tensor_parallel 3 or 6"),
+        (
+            {"model": {"hidden": 32, "layers": 10, "heads": 4}, "pipeline_parallel": 5},
+            "pipeline_parallel 1 or 2 or 3 or 4 or 6",
+        ),
+        ({"pipeline_parallel": 4}, "Use pipeline_parallel 1 or 2"),
+        ({"micro_batch": 3}, "Use global_batch 6"),
+        ({"train_samples": 3}, "Use more train_samples or a smaller global_batch"),
+        ({"batch_ramp": {"start": 1, "increment": 2, "samples": 8}}, "Use an increment that divides"),
+        ({"min_lr": 1.0}, "lower min_lr"),
+        ({"warmup_samples": 32}, "Use fewer warmup_samples"),
+    ],
+)
+def test_sizes_that_do_not_fit_name_the_fix(changes: dict[str, Any], fix: str) -> None:
+    with pytest.raises(ValueError, match="Value error") as caught:
+        settings(**changes)
+    assert fix in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "processes", "fix"),
+    [
+        ({"tensor_parallel": 2}, 3, "Use --processes 4"),
+        ({"tensor_parallel": 2, "pipeline_parallel": 2}, 2, "Use --processes 4"),
+        ({}, 4, "Use global_batch 8"),
+        ({"global_batch": 8, "validation_samples": 4}, 4, "Use validation_samples 8"),
+        (
+            {"batch_ramp": {"start": 4, "increment": 2, "samples": 9}, "global_batch": 8, "validation_samples": 0},
+            2,
+            "Use batch_ramp.increment 4",
+        ),
+    ],
+)
+def test_processes_that_do_not_fit_name_the_fix(changes: dict[str, Any], processes: int, fix: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        settings(**changes).layout(processes)
+    assert fix in str(caught.value)
+
+
+def test_processes_are_shared_out() -> None:
+    assert settings(tensor_parallel=2, pipeline_parallel=2).layout(8) == Layout(data=2, tensor=2, pipeline=2)
+
+
+def test_vocabulary_that_cannot_be_cut_is_refused() -> None:
+    settings(tensor_parallel=2).check_vocabulary(250_880)
+    with pytest.raises(RecipeError, match="multiple of 4"):
+        settings(tensor_parallel=4).check_vocabulary(250_682)
+
+
+def test_misspelt_key_in_a_recipe_names_file_line_and_nearest_key(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("train:\n  lr: 1.0e-3\n  weight_decy: 0.1\n")
+    with pytest.raises(RecipeError, match=r"mine\.yaml:3: unknown key 'weight_decy'.*'weight_decay'"):
+        load_section(str(recipe), "train", TrainConfig, RECIPES)
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_built_in_recipes_are_valid(path: Path) -> None:
+    load_section(path.stem, "train", TrainConfig, RECIPES)
+
+
+def test_published_layout_of_the_large_run() -> None:
+    config = load_section("bloom-176b", "train", TrainConfig, RECIPES)
+    assert config.layout(384) == Layout(data=8, tensor=4, pipeline=12)
+    assert config.batch_size().steps(config.train_samples) == 115_311
+
+
+def test_how_often_to_save_does_not_change_the_identity_of_a_run() -> None:
+    assert settings(save_every=1).identity() == settings(save_every=7, micro_batch=1).identity()
+    assert settings(lr=1e-3).identity() != settings(lr=2e-3).identity()

@@ -1,0 +1,73 @@
+"""Everything that needs two processes, in one start of them: `torchrun --nproc-per-node 2 -m tests.train.two_processes
+FOLDER` writes FOLDER/results.json, scenario name -> log."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+import torch.distributed as dist
+
+from roots_pipeline.core.errors import RootbloomError
+from tests.train.scenario import settings, train
+from train.model.loss import vocabulary_loss
+from train.parallel.tensor import TensorParallel
+from train.parallel.topology import connect
+
+
+def main(folder: Path) -> None:
+    layouts: dict[str, dict[str, Any]] = {
+        "data": {},
+        "tensor": {"tensor_parallel": 2},
+        "pipeline": {"pipeline_parallel": 2},
+        "pipeline_recomputed": {"pipeline_parallel": 2, "activation_checkpointing": True},
+        "tensor_bf16": {"tensor_parallel": 2, "precision": "bf16"},
+        "tensor_dropout": {"tensor_parallel": 2, "dropout": 0.1},
+        "data_ramp": {"batch_ramp": {"start": 4, "increment": 4, "samples": 10}, "global_batch": 8, "steps": 4},
+    }
+    results: dict[str, Any] = {}
+    for name, changes in layouts.items():
+        results[name] = train(settings(**changes), folder / name, processes=2)
+    for name in ("data", "tensor", "pipeline", "tensor_dropout"):
+        stopped = folder / f"{name}_stopped"
+        train(settings(**layouts[name]), stopped, processes=2, stop_after=5)
+        results[f"{name}_resumed"] = train(settings(**layouts[name]), stopped, processes=2)
+    results["loss"] = vocabulary_parallel_loss()
+    results["wrong_layout"] = message_of(lambda: train(settings(tensor_parallel=2), folder / "data", processes=2))
+    if dist.get_rank() == 0:
+        (folder / "results.json").write_bytes(orjson.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def vocabulary_parallel_loss() -> dict[str, Any]:
+    """Loss and gradients of a head cut over two processes, for comparison with the whole one."""
+    place = connect(settings(tensor_parallel=2).layout(2))
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(7, 5, generator=generator).requires_grad_()
+    whole = torch.randn(12, 5, generator=generator)
+    labels = torch.randint(0, 12, (7,), generator=generator)
+    parallel: TensorParallel = place.tensor
+    first, count = parallel.share(12)
+    part = whole[first : first + count].clone().requires_grad_()
+    loss = vocabulary_loss(hidden, part, labels, parallel)
+    loss.backward()
+    assert hidden.grad is not None and part.grad is not None
+    gradients = [torch.empty_like(part) for _ in range(2)]
+    dist.all_gather(gradients, part.grad)
+    return {"loss": loss.item(), "hidden": hidden.grad.tolist(), "weight": torch.cat(gradients).tolist()}
+
+
+def message_of(action: Any) -> str:
+    try:
+        action()
+    except RootbloomError as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,49 @@
+"""DeepSpeed, imported once and kept quiet; nothing else imports it.
+
+On a machine without a GPU it must be told so before it is imported, and its shared-memory collectives must be
+declared unavailable before it connects, or it compiles a C++ operator for them (gloo does the same job).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+
+import torch
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+import deepspeed
+import deepspeed.ops
+from deepspeed.checkpoint import constants as universal
+from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
+from deepspeed.runtime.pipe.topology import PipelineParallelGrid, PipeModelDataParallelTopology
+from deepspeed.utils import logger
+
+if not torch.cuda.is_available():
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+logger.setLevel(logging.ERROR)
+
+__all__ = [
+    "LayerSpec",
+    "PipeModelDataParallelTopology",
+    "PipelineModule",
+    "PipelineParallelGrid",
+    "TiedLayerSpec",
+    "deepspeed",
+    "quiet_deepspeed",
+    "universal",
+]
+
+
+@contextlib.contextmanager
+def quiet_deepspeed() -> Iterator[None]:
+    """It prints its set-up on standard output; ours is the only voice there."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
