@@ -1,0 +1,83 @@
+"""What the README promises of a finished run, checked with the libraries that will read it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from datasets import load_dataset
+
+from mixtures.dataset import BlendedDataset
+from tests.chain.commands import run_make
+from tests.chain.conftest import Chain
+
+
+def log_of(chain: Chain) -> list[dict[str, float]]:
+    return [orjson.loads(line) for line in (chain.run / "model" / "log.jsonl").read_bytes().splitlines()]
+
+
+def test_everything_promised_is_there(chain: Chain) -> None:
+    for name in ("corpus/manifest.json", "tokenizer/tokenizer.json", "tokenizer/tokenizer_config.json",
+                 "mixture/mixture.lock.yaml", "model/log.jsonl", "model/export/model.safetensors",
+                 "model/export/config.json", "report.html"):
+        assert (chain.run / name).stat().st_size > 0, name
+    assert any((chain.run / "model" / "tensorboard").iterdir())
+    bins = {path.stem for path in (chain.run / "mixture").glob("*.bin")}
+    assert bins == {path.stem for path in (chain.run / "mixture").glob("*.idx")}
+    assert {"web.en", "web.zh", "code.python"} <= bins
+
+
+def test_datasets_loads_the_corpus(chain: Chain, tmp_path: Path) -> None:
+    table = load_dataset("parquet", data_files=str(chain.run / "corpus" / "documents" / "*.parquet"), split="train",
+                         cache_dir=str(tmp_path))
+    manifest = orjson.loads((chain.run / "corpus" / "manifest.json").read_bytes())
+    assert len(table) == manifest["counts"]["kept"]
+
+
+def test_validation_loss_falls_from_uniform_to_below_unigram_entropy(chain: Chain) -> None:
+    losses = [row["validation_loss"] for row in log_of(chain) if "validation_loss" in row]
+    entropies = {row["unigram_entropy"] for row in log_of(chain) if "unigram_entropy" in row}
+    assert len(entropies) == 1
+    print(f"\nvalidation loss {losses[0]:.3f} -> {losses[-1]:.3f}, unigram entropy {min(entropies):.3f}")
+    assert abs(losses[0] - math.log(8192)) < 0.3
+    assert losses[-1] < min(entropies)
+
+
+def test_transformers_loads_model_and_tokenizer(chain: Chain) -> None:
+    torch = pytest.importorskip("torch")
+    from transformers import AutoTokenizer, BloomForCausalLM
+
+    tokenizer = AutoTokenizer.from_pretrained(chain.run / "model" / "export")
+    model = BloomForCausalLM.from_pretrained(chain.run / "model" / "export")
+    lock = chain.run / "mixture" / "mixture.lock.yaml"
+    validation = [row["validation_loss"] for row in log_of(chain) if "validation_loss" in row][-1]
+    data = BlendedDataset(str(lock), split="validation", sequence_length=256, samples=16, seed=42)
+    rows = torch.from_numpy(np.stack([data[index] for index in range(16)]).astype(np.int64))
+    with torch.no_grad():
+        logits = model(rows[:, :-1]).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+    assert abs(float(loss) - validation) < 1.0  # the same model on part of the same set
+    text = "The old mill stood by the river. 你好，世界。"
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_a_continuation_was_printed(chain: Chain) -> None:
+    assert re.search(r"The old mill\s*\S+", chain.printed)
+
+
+def test_the_same_commands_again_recompute_nothing(project: Path, chain: Chain) -> None:
+    before = {path: path.stat().st_mtime_ns for path in chain.run.rglob("*") if path.is_file()}
+    folder = chain.run.parent.parent
+    printed = run_make(project, folder, "corpus", "tokenizer", "train")
+    assert " 0 tasks run" in printed
+    changed = [
+        str(path.relative_to(chain.run)) for path, stamp in before.items()
+        if not path.exists() or path.stat().st_mtime_ns != stamp
+    ]
+    assert {path for path in changed if not path.startswith("model/export")} <= {
+        "report.html", "corpus/history.jsonl", "tokenizer/history.jsonl", "mixture/history.jsonl", "model/history.jsonl",
+    }
