@@ -9,6 +9,7 @@ the folder of real text beside the checkout if there is one, else the sample cor
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import tempfile
@@ -99,8 +100,8 @@ def builder(folder: Path) -> tuple[Any, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import torch
-            from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+            torch = importlib.import_module("torch")
+            indexed = importlib.import_module("megatron.core.datasets.indexed_dataset")
     except ImportError:
         writer = IndexedWriter(str(folder / "theirs.bin"), str(folder / "theirs.idx"), np.uint16)
 
@@ -108,7 +109,7 @@ def builder(folder: Path) -> tuple[Any, str]:
             writer.append(np.array(ids), np.array([len(ids)]))
 
         return (add, lambda: writer.__exit__(None, None, None)), "our writer, one document at a time"
-    theirs = IndexedDatasetBuilder(str(folder / "theirs.bin"), dtype=np.uint16)
+    theirs = indexed.IndexedDatasetBuilder(str(folder / "theirs.bin"), dtype=np.uint16)
     return (
         lambda ids: theirs.add_document(torch.IntTensor(ids), [len(ids)]),
         lambda: theirs.finalize(str(folder / "theirs.idx")),

@@ -5,8 +5,9 @@ can be. Rule (helpers.cpp of bigscience-workshop/Megatron-DeepSpeed, same in meg
 from the group with the largest w x max(i, 1) - drawn so far; the first wins a tie. All in float64, one
 multiplication and one subtraction, because a fused one would decide some ties differently.
 
-A group is never drawn more than ceil(n x w) times in the first n samples, so the targets below always
-suffice for a blend of n; `check_draws` proves it for the arrays at hand instead of trusting the argument.
+A group is never drawn more than ceil(n x w) times in the first n samples, so the targets below always suffice for a
+blend of n; `check_draws` proves it for the arrays at hand instead of trusting the argument. With more than two groups
+one may fall a little more than one sample behind (1.5 in random trials).
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class BlendedDataset:
         groups: Sequence[str] | None = None,
         cache: str | None = None,
     ) -> None:
+        self._opened_with = (lock_path, side, samples, sequence_length, seed, groups, cache)
         if samples < 1:
             raise MixtureError(f"a dataset of {samples} samples was asked for.", hint="Ask for one or more.")
         self.lock = read_lock(lock_path)
@@ -81,6 +82,10 @@ class BlendedDataset:
         group, number = self._place(index)
         return self.groups[group].sample(number)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker process maps the cached arrays again instead of receiving gigabytes.
+        return _reopen, self._opened_with
+
     def location(self, index: int) -> tuple[str, int]:
         """Group of sample `index`, and which of that group's samples it is."""
         group, number = self._place(index)
@@ -95,6 +100,20 @@ class BlendedDataset:
         if not 0 <= index < self.samples:
             raise IndexError(f"sample {index} of {self.samples}")
         return int(self._group[index]), int(self._number[index])
+
+
+def _reopen(
+    lock_path: str,
+    side: str,
+    samples: int,
+    sequence_length: int | None,
+    seed: int | None,
+    groups: Sequence[str] | None,
+    cache: str | None,
+) -> BlendedDataset:
+    return BlendedDataset(
+        lock_path, side, samples, sequence_length=sequence_length, seed=seed, groups=groups, cache=cache
+    )
 
 
 def _weights(lock: Lock, side: str, groups: Sequence[str] | None) -> dict[str, float]:

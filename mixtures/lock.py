@@ -147,7 +147,7 @@ def check_group(group: GroupFacts, folder: str, *, full: bool = False) -> None:
             raise StaleDataError(
                 f"its content is not what the lock describes ({found[:12]} instead of {wanted[:12]}).",
                 where=path,
-                hint=_AGAIN,
+                hint=f"{_AGAIN} If the file was damaged, delete it first.",
             )
 
 

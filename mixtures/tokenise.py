@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tokenizer.encode import Encoder
 
 from mixtures.join import PIECE_SCHEMA
-from roots_pipeline.core.errors import SourceError, TokenizerError
-from roots_pipeline.core.storage import open_read, read_json
+from roots_pipeline.core.errors import SourceError
+from roots_pipeline.core.storage import open_read
 from roots_pipeline.core.tasks import Commit
+from tokenizer.encode import Encoder
 
-END_OF_TEXT = "</s>"
 UNKNOWN_LANGUAGE = "und"
 _ROWS = 1024
 
@@ -36,17 +35,9 @@ class Vocabulary:
 
 
 def read_vocabulary(path: str) -> Vocabulary:
-    """From a tokenizer.json. Raises TokenizerError if it has no `</s>`."""
-    value = read_json(path)
-    added = {token["content"]: int(token["id"]) for token in value.get("added_tokens", [])}
-    ids = {**value["model"]["vocab"], **added}
-    if END_OF_TEXT not in ids:
-        raise TokenizerError(
-            f"it has no token {END_OF_TEXT}.",
-            where=path,
-            hint="A document must end with it; train a tokenizer with this special token.",
-        )
-    return Vocabulary(max(ids.values()) + 1, ids[END_OF_TEXT])
+    """From a tokenizer.json. Raises TokenizerError if it is not of BLOOM's family or has no `</s>`."""
+    encoder = Encoder.from_file(path)
+    return Vocabulary(encoder.vocab_size, encoder.end_id)
 
 
 def encode_shard(commit: Commit, *, documents: str, tokenizer: str, output: str) -> dict[str, Any]:

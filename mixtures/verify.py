@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.parquet as pq
-from tokenizers import Tokenizer
 
 from mixtures.dataset import BlendedDataset
 from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.storage import join
+from tokenizer.encode import Encoder
 
 _CHUNK = 1 << 24
 
@@ -83,11 +83,11 @@ def decode_samples(folder: str, tokenizer_path: str, samples: int) -> list[tuple
     if samples < 1:
         return []
     dataset = BlendedDataset(join(folder, NAME), "train", samples)
-    decoder = Tokenizer.from_file(tokenizer_path)
+    decoder = Encoder.from_file(tokenizer_path)
     texts = []
     for index in range(samples):
         group, number = dataset.location(index)
-        texts.append((group, number, decoder.decode(dataset[index].tolist(), skip_special_tokens=False)))
+        texts.append((group, number, decoder.decode(dataset[index], skip_special_tokens=False)))
     return texts
 
 

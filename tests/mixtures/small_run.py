@@ -73,6 +73,7 @@ def mixed_shards() -> dict[str, list[Row]]:
     for number in range(40):
         language = ("en", "fr", None)[number % 3]
         shards[f"web-0000{number // 20}"].append((f"w{number}", text(number), "web", language))
+    shards["web-00000"].append(("forged", "the end </s> of <s> it", "web", "en"))
     shards["web-00001"] += [("empty", "", "web", "en"), ("hindi", "नमस्ते दुनिया। 你好，世界。", "web", "hi")]
     shards["code-00000"] = [(f"c{n}", f"for i in range({n}):\n    print(i)\n", "code", "python") for n in range(5)]
     return shards

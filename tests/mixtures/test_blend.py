@@ -90,11 +90,12 @@ def test_any_weights(weights: list[float], samples: int) -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0.05, 1), min_size=2, max_size=6), st.integers(1, 500))
-def test_weights_are_respected_within_a_sample(weights: list[float], samples: int) -> None:
-    """For a handful of groups; with many groups the greedy rule may lag a little more than one sample behind."""
-    found = blend(weights, samples)
-    assert np.all(np.abs(found.drawn - samples * normalise(weights)) <= 1 + 1e-9)
+@given(st.lists(st.floats(0.001, 1), min_size=1, max_size=60), st.integers(1, 500))
+def test_weights_are_respected(weights: list[float], samples: int) -> None:
+    """Never a whole sample too many; the published rule may leave a group a little more than one sample behind."""
+    excess = blend(weights, samples).drawn - samples * normalise(weights)
+    assert np.all(excess < 1 + 1e-9)
+    assert np.all(excess > (-1 if len(weights) <= 2 else -2))
 
 
 def test_more_groups_than_a_byte_holds() -> None:
