@@ -16,6 +16,8 @@ from markupsafe import Markup, escape
 _HIDDEN = regex.compile(
     r"[[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]--[\n\t\u200c\u200d\p{Prepended_Concatenation_Mark}]]", regex.V1
 )
+# More marks on one letter than any script needs only serve to paint over the neighbours.
+_STACKED = regex.compile(r"(\p{M}{8})\p{M}+")
 _CUT = "…"
 
 
@@ -39,7 +41,8 @@ def marked(text: str, characters: int = 600, lines: int = 12, line_length: int =
 
 
 def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit].rstrip() + _CUT
+    cut = text if len(text) <= limit else text[:limit].rstrip() + _CUT
+    return str(_STACKED.sub(rf"\1{_CUT}", cut))
 
 
 def _boxed(line: str) -> Markup:

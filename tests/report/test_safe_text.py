@@ -35,6 +35,10 @@ def test_long_texts_and_lines_are_cut() -> None:
     assert marked("a\n" * 100, lines=3) == "a\na\na\n…"
 
 
+def test_stacks_of_marks_are_cut() -> None:
+    assert plain("a" + "\u0301" * 150 + "b") == "a" + "\u0301" * 8 + "…b" == marked("a" + "\u0301" * 150 + "b")
+
+
 def test_line_ends_of_windows_are_no_noise() -> None:
     assert marked("a\r\nb\rc") == 'a\nb<span class="hidden">␍</span>c'
 
