@@ -29,7 +29,7 @@ import pyarrow as pa
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.stages import Map
-from roots_pipeline.rules.by_language import encode_languages
+from roots_pipeline.rules.columns import by_code, encode_languages
 from roots_pipeline.rules.presets import load_data
 from roots_pipeline.text.characters import Classes, character_classes
 from roots_pipeline.text.datatrove_convention import measure_as_datatrove
@@ -63,8 +63,8 @@ class MassiveText(Map):
     def __post_init__(self) -> None:
         built_in: dict[str, Words] = dict.fromkeys(UNSPACED_LANGUAGES, "characters")
         lists = {language: words.split() for language, words in load_data("stop_words").items()}
-        object.__setattr__(self, "words", built_in | self.words)
-        object.__setattr__(self, "stop_words", lists | self.stop_words)
+        object.__setattr__(self, "words", built_in | by_code(self.words))
+        object.__setattr__(self, "stop_words", lists | by_code(self.stop_words))
         if not self.bullets:
             bullets = PAPER_BULLETS if self.convention == "paper" else DATATROVE_BULLETS
             object.__setattr__(self, "bullets", bullets)
@@ -95,22 +95,16 @@ class MassiveText(Map):
         languages, rows = encode_languages(batch.column("language"))
         listed = list(self.stop_words)
         settings = np.array([self._setting(language) for language in languages], np.uint8)[rows]
-        lists = np.array([listed.index(name) if self.stop_words.get(name) else -1 for name in languages], np.int64)[
-            rows
-        ]
+        places = [listed.index(language) if self.stop_words.get(language) else -1 for language in languages]
+        lists, stops = np.array(places, np.int64)[rows], self._stop_words()
         if self.convention == "paper":
+            classes = character_classes(self.bullets)
             measures = measure_quality_and_repetition(
-                data,
-                offsets,
-                character_classes(self.bullets),
-                settings,
-                lists,
-                self._stop_words(),
-                self.count_first_copy,
+                data, offsets, classes, settings, lists, stops, self.count_first_copy
             )
         else:
             classes = _datatrove_classes(self.bullets)
-            measures = measure_as_datatrove(data, offsets, classes, settings, lists, self._stop_words())
+            measures = measure_as_datatrove(data, offsets, classes, settings, lists, stops)
         return with_columns(
             batch, {name: pa.array(row, mask=np.isnan(row)) for name, row in zip(MEASURES, measures, strict=True)}
         )

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from roots_pipeline.core.documents import kept, with_columns
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.stages import Map
-from roots_pipeline.rules.by_language import DEFAULT, encode_languages
+from roots_pipeline.rules.columns import DEFAULT, by_code, encode_languages, floats
 from roots_pipeline.rules.presets import load_data
 
 Limits = dict[str, dict[str, tuple[float | None, float | None] | None]]
@@ -39,8 +38,9 @@ class Thresholds(Map):
 
     def __post_init__(self) -> None:
         built_in: Limits = load_data(f"{self.preset}_limits") if self.preset else {}
-        languages = [DEFAULT, *(name for name in {**built_in, **self.limits} if name != DEFAULT)]
-        merged = {name: {**(built_in.get(name) or {}), **(self.limits.get(name) or {})} for name in languages}
+        given = by_code(self.limits)
+        languages = [DEFAULT, *(name for name in {**built_in, **given} if name != DEFAULT)]
+        merged = {name: {**(built_in.get(name) or {}), **(given.get(name) or {})} for name in languages}
         object.__setattr__(self, "limits", {name: _checked(name, entries) for name, entries in merged.items()})
 
     @property
@@ -68,7 +68,7 @@ class Thresholds(Map):
                     hint="Put the stage that takes the measure before it, or remove the limit.",
                 )
             bounds = np.array([self._bounds(language, measure) for language in languages]).reshape(-1, 2)[rows]
-            values = _floats(batch.column(measure))
+            values = floats(batch.column(measure))
             outside = (values < bounds[:, 0]) | (values > bounds[:, 1])
             cause[undecided & outside & (cause < 0)] = number
         verdicts = pa.DictionaryArray.from_arrays(
@@ -80,11 +80,6 @@ class Thresholds(Map):
         limit = {**self.limits[DEFAULT], **self.limits.get(language, {})}.get(measure)
         low, high = limit or (None, None)
         return (-np.inf if low is None else low, np.inf if high is None else high)
-
-
-def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
-    values: npt.NDArray[np.float64] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return values  # nulls are NaN, which is neither below nor above anything
 
 
 def _checked(

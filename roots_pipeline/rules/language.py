@@ -1,0 +1,146 @@
+"""Which language a text is in (CLD2, offline), and whether that agrees with what its source says.
+
+    text ──▶ detected_language, language_score, second_language_share, language_reliable ──▶ verdict `language`
+
+`LanguageIdentification` measures and fills in the language of documents that come without one; `LanguageAgreement`
+judges. Codes are those of ROOTS (`columns.language_code`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pycld2
+
+from roots_pipeline.core.documents import kept, text_buffers, with_columns
+from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.stages import Map
+from roots_pipeline.rules.columns import encode_languages, floats, language_code
+
+VERDICT = "language"
+
+# CLD2 takes text fit for interchange only: no control characters but tab and line ends, no noncharacters.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]"
+)
+
+
+@lru_cache(maxsize=1)
+def detectable() -> frozenset[str]:
+    """The languages that CLD2 can tell."""
+    codes = dict(pycld2.LANGUAGES)
+    return frozenset(language_code(codes[name]) for name in pycld2.DETECTED_LANGUAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageIdentification(Map):
+    """Adds what CLD2 says of the first `prefix_bytes` bytes of each text.
+
+    `detected_language` is null where it cannot tell; `language_score` is the share of the text in that language,
+    `second_language_share` that of the next one, `language_reliable` 1 if CLD2 trusts its answer, else 0. With `fill`,
+    documents without a language get the detected one if it is reliable.
+    """
+
+    name: ClassVar[str] = "identify_language"
+    prefix_bytes: int = 20_000
+    fill: bool = True
+
+    def __post_init__(self) -> None:
+        if self.prefix_bytes < 1:
+            raise RecipeError(
+                f"`prefix_bytes` is {self.prefix_bytes}; it must be at least 1.", where="stage 'identify_language'"
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("text", "language")
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        columns = ("detected_language", "language_score", "second_language_share", "language_reliable")
+        return (*columns, "language") if self.fill else columns
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        data, offsets = text_buffers(batch.column("text"))
+        found = [_detect(self._prefix(data, start, end)) for start, end in pairwise(offsets)]
+        detected = pa.array([code for code, _, _, _ in found], pa.string())
+        scores = np.array([row[1:] for row in found], np.float64).reshape(-1, 3)
+        new = {"detected_language": detected}
+        for place, name in enumerate(("language_score", "second_language_share", "language_reliable")):
+            new[name] = pa.array(scores[:, place])
+        if self.fill:
+            reliable = pa.array([code if sure else None for code, _, _, sure in found], pa.string())
+            new["language"] = batch.column("language").fill_null(reliable)
+        return with_columns(batch, new)
+
+    def _prefix(self, data: npt.NDArray[np.uint8], start: int, end: int) -> bytes:
+        stop = min(end, start + self.prefix_bytes)
+        while start < stop < end and data[stop] & 0xC0 == 0x80:  # inside a character
+            stop -= 1
+        return data[start:stop].tobytes()
+
+
+def _detect(text: bytes) -> tuple[str | None, float, float, float]:
+    """(language or None, its share, share of the second language, 1.0 if reliable)."""
+    try:
+        reliable, _, languages = pycld2.detect(text, isPlainText=True)
+    except pycld2.error:
+        fit = _UNFIT.sub(" ", text.decode("utf-8", "replace"))
+        reliable, _, languages = pycld2.detect(fit.encode(), isPlainText=True)
+    (_, first, share, _), (_, _, second_share, _) = languages[:2]
+    if first == "un":
+        return None, 0.0, 0.0, 0.0
+    return language_code(first), share / 100, second_share / 100, float(reliable)
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageAgreement(Map):
+    """Drops documents that are reliably in another language than the declared one; the verdict is `language`.
+
+    The other language must hold at least `minimum_score` of the text. Languages in one list of `equivalent` are not
+    told apart: those that CLD2 confuses. Documents without a declared language, or in one that CLD2 does not know, are
+    not judged.
+    """
+
+    name: ClassVar[str] = "language_agrees"
+    minimum_score: float = 0.6
+    equivalent: list[list[str]] = field(
+        default_factory=lambda: [["id", "ms"], ["bs", "hr", "sr"], ["no", "nn", "da"], ["rn", "rw"]]
+    )
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.minimum_score <= 1:
+            raise RecipeError(
+                f"`minimum_score` is {self.minimum_score}; it must be between 0 and 1.", where="stage 'language_agrees'"
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("language", "detected_language", "language_score", "language_reliable", "verdict")
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        return ("verdict",)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        declared, declared_rows = encode_languages(batch.column("language"))
+        detected, detected_rows = encode_languages(batch.column("detected_language"))
+        differs = np.array([[self._differ(one, other) for other in detected] for one in declared], np.bool_)
+        reliable, score = floats(batch.column("language_reliable")), floats(batch.column("language_score"))
+        sure = (reliable > 0) & (score >= self.minimum_score)
+        drop = kept(batch) & sure & differs.reshape(len(declared), len(detected))[declared_rows, detected_rows]
+        verdicts = pa.array(np.where(drop, VERDICT, ""), pa.string(), mask=~drop)
+        return with_columns(batch, {"verdict": batch.column("verdict").fill_null(verdicts)})
+
+    def _differ(self, declared: str, detected: str) -> bool:
+        same = declared == detected or any(declared in group and detected in group for group in self.equivalent)
+        return declared in detectable() and detected in detectable() and not same
