@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import orjson
 import pytest
 
@@ -157,6 +158,13 @@ def break_manifest(run: Path, **changes: Any) -> None:
     path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), **changes}))
 
 
+def overwrite(path: Path, start: int, length: int) -> None:
+    data = bytearray(path.read_bytes())
+    start %= len(data)
+    data[start : start + length] = b"\xff" * length
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize(("damage", "message"), [
     (lambda run: shutil.rmtree(run), "no such run folder"),
     (lambda run: shutil.rmtree(run / "corpus"), "no step has been run"),
@@ -169,6 +177,8 @@ def break_manifest(run: Path, **changes: Any) -> None:
     (lambda run: break_manifest(run, counts={"by_source_language_verdict": [["web", "en"]]}), "does not hold"),
     (lambda run: (run / "corpus" / "rejected" / "all-00000.parquet").unlink(), "is missing"),
     (lambda run: (run / "corpus" / "quarantine" / "bad.parquet").write_bytes(b"PAR1 no"), "does not hold what this"),
+    (lambda run: overwrite(run / "corpus" / "rejected" / "all-00000.parquet", 4, 400), "does not hold what this"),
+    (lambda run: overwrite(run / "corpus" / "documents" / "all-00000.parquet", -200, 150), "does not hold what this"),
 ])
 def test_a_damaged_run_gives_one_sentence(tmp_path: Path, damage: Any, message: str) -> None:
     write_corpus(tmp_path, make_rows(20))
@@ -176,6 +186,15 @@ def test_a_damaged_run_gives_one_sentence(tmp_path: Path, damage: Any, message: 
     with pytest.raises(RootbloomError, match=message) as caught:
         write_report(str(tmp_path))
     assert "\n" not in str(caught.value) and not (tmp_path / "report.html").exists()
+
+
+def test_a_run_in_an_object_store(whole: Whole) -> None:
+    store = fsspec.filesystem("memory")
+    store.put(str(whole[0]), "/store/run", recursive=True)
+    assert write_report("memory://store/run") == "memory://store/run/report.html"
+    page = store.cat("/store/run/report.html").decode()
+    local = Path(write_report(str(whole[0]))).read_text("utf-8")
+    assert page == local.replace(str(whole[0]), "memory://store/run")
 
 
 def test_a_newer_lock_and_a_broken_one(tmp_path: Path) -> None:
