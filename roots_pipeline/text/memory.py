@@ -9,17 +9,46 @@ arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-_BORROWING: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
-kernel = njit(**_BORROWING)
-inlined = njit(forceinline=True, **_BORROWING)
-allocating = njit(cache=True, nogil=True)
+def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that compiles once and keeps the machine code until a source file changes.
+
+    Numba recompiles a function when its own file has changed. The machine code also holds the functions it calls, so
+    all files beside it and all files here count.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(cache=True, nogil=True, **options)(function)
+        index = getattr(dispatcher._cache, "_cache_file", None)  # no file if there is nowhere to write
+        if index is not None:
+            index._source_stamp = (
+                _sources(Path(function.__code__.co_filename).parent),
+                _sources(Path(__file__).parent),
+            )
+        return dispatcher
+
+    return decorate
+
+
+@lru_cache
+def _sources(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of the source files in a folder."""
+    found = [(path.name, path.stat()) for path in sorted(folder.glob("*.py"))]
+    return tuple((name, status.st_mtime_ns, status.st_size) for name, status in found)
+
+
+kernel = _compiled(_nrt=False)
+inlined = _compiled(_nrt=False, forceinline=True)
+allocating = _compiled()
 
 
 @intrinsic
