@@ -128,7 +128,8 @@ class _Members:
             try:
                 out = self._form.expand(decoder, piece)
             except (zlib.error, zstandard.ZstdError) as error:
-                yield Damage(f"the {self._form.name} stream is damaged: {error}")
+                # The checksum stands at the end, so bytes that went out before may have been wrong already.
+                yield Damage(f"the {self._form.name} stream is damaged here or in lines before: {error}")
                 self._at += 1
                 self._resynchronise()
                 return

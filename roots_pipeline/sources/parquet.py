@@ -42,7 +42,8 @@ class Parquet(Fields):
         with open_input(path) as handle:
             problem: str | None
             try:
-                file = pq.ParquetFile(handle, buffer_size=_BUFFER, pre_buffer=False)  # pages as they are needed
+                file = pq.ParquetFile(  # pages are read when needed, and checked if they have a checksum
+                    handle, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True)
                 problem = self._problem_of(file.schema_arrow)
             except UNREADABLE as error:
                 problem = f"not a whole Parquet file: {reason_of(error)}"

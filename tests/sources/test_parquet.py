@@ -129,6 +129,16 @@ def test_a_damaged_row_group_costs_its_own_rows_only(tmp_path: Path) -> None:
     assert [record.record for record in bad] == [101] and "rows 101 to 200 cannot be read" in bad[0].reason
 
 
+def test_checksums_are_verified(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", {"text": [f"text {n} abcdefgh" for n in range(100)]}, row_group_size=50,
+                 compression="none", use_dictionary=False, write_page_checksum=True)
+    data = path.read_bytes()
+    assert data.count(b"text 7 abcdefgh") == 1
+    path.write_bytes(data.replace(b"text 7 abcdefgh", b"text 7 abcdefgx"))
+    documents, bad = run(Parquet(source="s"), path)
+    assert len(documents) == 50 and [record.record for record in bad] == [1]
+
+
 def test_empty_and_foreign_files(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", {"text": pa.array([], pa.string())})
     assert run(Parquet(source="s"), path) == ([], [])
