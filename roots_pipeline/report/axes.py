@@ -53,7 +53,7 @@ class Axis:
 
 
 def choose_axis(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> Axis:
-    """An axis of up to 160 bins, mostly 20 to 40, over the bulk of finite `values` (all but 1%) and over `bounds`.
+    """An axis of up to 160 bins, mostly 20 to 40, over the bulk of finite `values` (all, or all but 1%) and `bounds`.
 
     Edges of a linear axis are multiples of a round width, and bounds are edges if they are round numbers too. The axis
     is logarithmic for wide ranges of positive numbers, unless these are shares (at most 1).
@@ -89,8 +89,10 @@ def _round_width(least: float, bounds: Sequence[float], whole: float) -> float:
 def _bulk(values: npt.NDArray[np.float64], bounds: Sequence[float]) -> tuple[float, float]:
     low = float(np.quantile(values, 0.005, method="lower"))
     high = float(np.quantile(values, 0.995, method="higher"))
-    if low == high:  # nearly all values are equal: then the few others are the news
-        low, high = float(values.min()), float(values.max())
+    smallest, largest = float(values.min()), float(values.max())
+    # All of them, if that does not squeeze the bulk; and if nearly all are equal, the few others are the news.
+    if low == high or largest / 2 - smallest / 2 <= high - low:
+        low, high = smallest, largest
     return min(low, *bounds, high), max(high, *bounds, low)
 
 
