@@ -120,6 +120,7 @@ def run_theirs(folder: Path, source: Path, tokenizer: str) -> tuple[float, str]:
     """CPU seconds of the loop, and what wrote the files."""
     (add, finish), name = builder(folder)
     encoder = Tokenizer.from_file(tokenizer)
+    encoder.encode_special_tokens = True  # else `<s>` in a web page becomes a control token
     warnings.simplefilter("ignore")
     started = time.process_time()
     with source.open("rb") as lines:

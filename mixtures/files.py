@@ -7,6 +7,7 @@ holds, nothing is encoded again, whatever weights, seed or split are asked for.
 
 from __future__ import annotations
 
+import ast
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,14 +33,8 @@ from roots_pipeline.core.storage import (
 )
 from roots_pipeline.core.tasks import Engine, Task
 
-# The code that decides the bytes of the files; all other code only decides the lock.
-_ENCODING_CODE = (
-    "mixtures/tokenise.py",
-    "mixtures/join.py",
-    "mixtures/indexed.py",
-    "mixtures/splits.py",
-    "tokenizer/encode.py",
-)
+# The code of ours that decides the bytes of the files; all other modules only decide the lock.
+_ENCODING_CODE = ("indexed.py", "join.py", "splits.py", "tokenise.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +64,40 @@ def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) 
     shards = {
         name: entry["xxh3"] for name, entry in sorted(inputs.corpus.files.items()) if name.startswith("documents/")
     }
-    mark = fingerprint([_code(), shards, inputs.tokenizer.fingerprint])
+    mark = fingerprint([code_fingerprint(), shards, inputs.tokenizer.fingerprint])
     summary = join(folder, ".work", "groups.json")
     known = _finished(summary, mark, folder)
     if known is None:
         known = _encode_and_join(inputs, shards, folder, engine)
-        _remove_strangers(known, folder)
+        _remove_strangers(known, shards, folder)
         write_json(summary, {"fingerprint": mark, "groups": known})
     if not keep_pieces:
         shutil.rmtree(join(folder, ".work", "pieces"), ignore_errors=True)
     return known
 
 
-def _code() -> str:
-    root = Path(__file__).parent.parent
+def code_fingerprint() -> str:
+    """Hash of the code that decides the bytes of the files, the encoder with all it imports included."""
+    package = Path(__file__).parent
     digest = xxhash.xxh3_128()
-    for name in _ENCODING_CODE:
-        digest.update((root / name).read_bytes())
+    for path in (*(package / name for name in _ENCODING_CODE), *_imported(package.parent, "tokenizer/encode.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _imported(root: Path, first: str) -> list[Path]:
+    """A module and everything that it imports, directly or not, from its own package; sorted."""
+    package = first.split("/", 1)[0]
+    found: set[str] = set()
+    waiting = [first]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        for node in ast.walk(ast.parse((root / name).read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+                imported = node.module.replace(".", "/") + ".py"
+                waiting += [imported] if imported not in found else []
+    return [root / name for name in sorted(found)]
 
 
 def _finished(summary: str, mark: str, folder: str) -> dict[str, dict[str, Any]] | None:
@@ -107,7 +118,7 @@ def _finished(summary: str, mark: str, folder: str) -> dict[str, dict[str, Any]]
 def _encode_and_join(
     inputs: Inputs, shards: Mapping[str, str], folder: str, engine: Engine
 ) -> dict[str, dict[str, Any]]:
-    code, tokenizer = _code(), inputs.tokenizer.fingerprint
+    code, tokenizer = code_fingerprint(), inputs.tokenizer.fingerprint
     tasks = []
     for name, content in shards.items():
         piece = Path(name).stem
@@ -140,8 +151,12 @@ def _encode_and_join(
     return dict(zip(sorted(pieces), engine.run(joins, "join groups"), strict=True))
 
 
-def _remove_strangers(groups: Mapping[str, Any], folder: str) -> None:
-    """Files of groups that the corpus no longer has."""
+def _remove_strangers(groups: Mapping[str, Any], shards: Mapping[str, Any], folder: str) -> None:
+    """Files of groups and pieces of shards that the corpus no longer has."""
+    names = {Path(name).stem for name in shards}
+    for path in list_files(join(folder, ".work", "pieces")):
+        if Path(path).stem not in names:
+            remove_file(path)
     known = {file_name(group) + suffix for group in groups for suffix in SUFFIXES}
     for suffix in SUFFIXES:
         for path in list_files(folder, suffix):

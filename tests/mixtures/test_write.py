@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from mixtures.__main__ import app
 from mixtures.config import MixtureRecipe, load_mixture_recipe
 from mixtures.dataset import BlendedDataset
+from mixtures.files import _imported
 from mixtures.lock import NAME, Lock, read_lock
 from mixtures.plan import plan_rows, warnings
 from mixtures.verify import verify_group, verify_mixture
@@ -103,8 +104,9 @@ def test_a_changed_shard_encodes_only_that_shard(tmp_path: Path) -> None:
     assert tasks == 2 and lock.groups["code.python"].documents == 3
     del shards["code-00000"]
     write_corpus(Path(run) / "corpus", shards)
-    lock, tasks = write(run)
+    lock, tasks = write(run, keep_pieces=True)
     assert tasks == 0 and "code.python" not in lock.groups
+    assert {path.stem for path in (Path(run) / "mixture" / ".work" / "pieces").iterdir()} == {"web-00000", "web-00001"}
     assert not list((Path(run) / "mixture").glob("code.python*"))
 
 
@@ -161,6 +163,12 @@ def _recipe_file(folder: Path) -> str:
     path = folder / "mine.yaml"
     path.write_text("mixture:\n  sequence_length: 16\n", "utf-8")
     return str(path)
+
+
+def test_the_code_that_decides_the_files(project: Path) -> None:
+    names = {path.name for path in _imported(project, "tokenizer/encode.py")}
+    assert {"encode.py", "merge_table.py", "piece_table.py", "pretokenize.py", "tokenizer_file.py"} <= names
+    assert not names & {"__main__.py", "bpe.py", "count.py"}  # training does not decide how text is encoded
 
 
 @pytest.mark.parametrize(
