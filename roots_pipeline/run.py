@@ -227,8 +227,9 @@ class _Run:
         }
         inputs = {shard.name: [[file.path, self.hashes[file.path]] for file in shard.files] for shard in self.shards}
         stages = [{"groups": entry.groups, **entry.made.parameters()} for entry in self.recipe.stages]
+        config = {**self.recipe.model_dump(mode="json"), "stages": stages}
         manifest = write_manifest(
-            self.folder, "corpus", config={**self.recipe.model_dump(mode="json"), "stages": stages}, inputs=inputs, counts=counts,
+            self.folder, "corpus", config=config, inputs=inputs, counts=counts,
             fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), files=files,
         )
         note_history(self.folder, started, step="corpus", kept=kept, rejected=rows - kept)

@@ -27,10 +27,12 @@ from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import hash_file, open_read
 from roots_pipeline.core.tasks import Commit
+from roots_pipeline.sources import read_files
 from roots_pipeline.sources.base import Quarantined
 
 BATCH_BYTES = 8 << 20
 EXCERPT_CHARACTERS = 1000
+_QUARANTINE_ROWS = 1000
 _QUARANTINE = pa.schema(
     [("file", pa.string()), ("record", pa.int64()), ("reason", pa.string()), ("excerpt", pa.string())]
 )
@@ -47,20 +49,30 @@ class Findings:
 def read_shard(commit: Commit, *, reader: Any, files: Sequence[str], maps: Sequence[Map], output: str,
                quarantine: str) -> dict[str, Any]:
     """Read input files and take all measures that need no other document."""
-    bad: list[Quarantined] = []
-    with commit.file(output) as path, BatchWriter(path, _after(maps, DOCUMENT_SCHEMA)) as out:
-        for file in files:
-            for item in reader.read(file, BATCH_BYTES):
-                if isinstance(item, Quarantined):
-                    bad.append(item)
-                elif item.num_rows:
-                    out.write(_run(maps, item))
-    if bad:
-        columns = [[getattr(item, name) for item in bad] for name in _QUARANTINE.names]
-        with commit.file(quarantine) as path:
-            pq.write_table(pa.table(columns, schema=_QUARANTINE), path, compression="zstd")
-    first = f"{bad[0].file}:{bad[0].record or ''} {bad[0].reason}" if bad else None
-    return {"rows": out.rows, "bad": len(bad), "first_bad": first}
+    first: str | None = None
+    with ExitStack() as stack:
+        out = stack.enter_context(BatchWriter(stack.enter_context(commit.file(output)), _after(maps, DOCUMENT_SCHEMA)))
+        bad: BatchWriter | None = None
+        waiting: list[Quarantined] = []
+        for item in read_files(reader, files, BATCH_BYTES):
+            if not isinstance(item, Quarantined):
+                out.write(_run(maps, item))
+                continue
+            if bad is None:  # a file for the quarantine only where there is something to put into it
+                bad = stack.enter_context(BatchWriter(stack.enter_context(commit.file(quarantine)), _QUARANTINE))
+                first = f"{item.file}:{item.record or ''} {item.reason}"
+            waiting.append(item)
+            if len(waiting) == _QUARANTINE_ROWS:
+                bad.write(_quarantine_batch(waiting))
+                waiting = []
+        if bad is not None and waiting:
+            bad.write(_quarantine_batch(waiting))
+    return {"rows": out.rows, "bad": bad.rows if bad else 0, "first_bad": first}
+
+
+def _quarantine_batch(items: Sequence[Quarantined]) -> pa.RecordBatch:
+    columns = [pa.array([getattr(item, field.name) for item in items], field.type) for field in _QUARANTINE]
+    return pa.RecordBatch.from_arrays(columns, schema=_QUARANTINE)
 
 
 def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],

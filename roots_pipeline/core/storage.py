@@ -111,7 +111,8 @@ def write_json(path: str, value: Any) -> None:
 
 def open_read(path: str) -> BinaryIO:
     """Open a local path or URL for reading bytes."""
-    handle: BinaryIO = fsspec.open(path, "rb").open()
+    filesystem, target = fsspec.core.url_to_fs(path)
+    handle: BinaryIO = filesystem.open(target, "rb")
     return handle
 
 
