@@ -1,0 +1,56 @@
+"""The `tokenizer` section of a recipe.
+
+    tokenizer:
+      vocab_size: 250680        # tokens that exist
+      divisible_by: 128         # the embedding has a multiple of divisible_by x tensor_parallel rows
+      tensor_parallel: 4
+      language_weights: {code: 0.5}
+
+Checked here, at the border; see `constraint` for which sizes fit together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from roots_pipeline.core.recipe import load_section
+from tokenizer.constraint import VocabularySizes, fit_sizes
+
+RECIPES = Path(__file__).parent / "recipes"
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class TokenizerRecipe(BaseModel):
+    """What to train. Keys that are left out come from the recipe named by `extends`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    vocab_size: int
+    divisible_by: int = 128
+    tensor_parallel: int = 1
+    padded_vocab_size: int | None = None  # None: the smallest that fits
+    minimum_frequency: Annotated[int, Field(ge=0)] = 0  # a pair rarer than this is not merged
+    max_token_length: Positive | None = None  # bytes; tokens of three bytes or more are shorter than this
+    language_weights: dict[str, float] = {}  # how often each occurrence counts; languages not named count once
+
+    @property
+    def sizes(self) -> VocabularySizes:
+        """Both sizes of the vocabulary. Raises TokenizerError if they are impossible, naming ones that are
+        not."""
+        return fit_sizes(
+            self.vocab_size,
+            divisible_by=self.divisible_by,
+            tensor_parallel=self.tensor_parallel,
+            padded_vocab_size=self.padded_vocab_size,
+        )
+
+
+def load_tokenizer_recipe(recipe: str) -> TokenizerRecipe:
+    """The checked section of a recipe, named or given by path. Raises RecipeError or TokenizerError."""
+    checked = load_section(recipe, "tokenizer", TokenizerRecipe, RECIPES)
+    _ = checked.sizes
+    return checked

@@ -1,0 +1,87 @@
+"""The count table: (language, piece, count), sorted by language and piece, in memory and as Parquet.
+
+Pieces are bytes, not text: nothing promises that a corpus is valid UTF-8 once it has been cut. The order makes
+equal counts give equal files, and lets any number of tables be merged as streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from roots_pipeline.core.errors import StorageError, TokenizerError
+from roots_pipeline.core.storage import open_read
+from tokenizer.piece_table import PieceTable
+
+COUNT_SCHEMA = pa.schema(
+    [
+        pa.field("language", pa.string(), nullable=False),
+        pa.field("piece", pa.binary(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+    ]
+)
+_ORDER = [("language", "ascending"), ("piece", "ascending")]
+_ROWS = 1 << 16  # of a slice and of a row group
+_LONGEST_PIECE = 2**31 - 1  # Arrow's `binary` has 32-bit offsets
+
+
+def sorted_counts(counted: PieceTable, languages: Sequence[str]) -> Iterator[pa.Table]:
+    """The table's content in order, in slices; group g of `counted` is languages[g]."""
+    arena, starts, lengths, groups, counts = counted.entries()
+    if len(counted) and int(lengths.max()) > _LONGEST_PIECE:
+        raise TokenizerError(
+            f"a piece without any space or punctuation has {int(lengths.max()):,} bytes; a table holds up to 2^31.",
+            hint="Drop such documents from the corpus.",
+        )
+    offsets = np.append(starts, counted.arena_bytes)
+    pieces = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(counted), [None, pa.py_buffer(offsets), pa.py_buffer(arena[: counted.arena_bytes])]
+    )
+    alphabetical = sorted(range(len(languages)), key=languages.__getitem__)
+    ranks = np.empty(len(languages), np.int32)
+    ranks[alphabetical] = np.arange(len(languages), dtype=np.int32)
+    table = pa.table({"language": ranks[groups], "piece": pieces, "count": np.ascontiguousarray(counts)})
+    order = pc.sort_indices(table, sort_keys=_ORDER)
+    names = pa.array([languages[index] for index in alphabetical], pa.string())
+    for start in range(0, len(table), _ROWS):
+        part = table.take(order.slice(start, _ROWS))
+        columns = [names.take(part["language"]), part["piece"], part["count"]]
+        yield pa.Table.from_arrays(columns, COUNT_SCHEMA.names).cast(COUNT_SCHEMA)
+
+
+def write_counts(path: str, slices: Iterable[pa.Table]) -> int:
+    """Write slices of a sorted table to a local path; returns the number of rows."""
+    rows = 0
+    with pq.ParquetWriter(path, COUNT_SCHEMA, compression="zstd") as writer:
+        for part in slices:
+            writer.write_table(part, row_group_size=_ROWS)
+            rows += len(part)
+    return rows
+
+
+def read_counts(path: str) -> Iterator[pa.Table]:
+    """The slices of a count table in order. Raises StorageError if the file is not one."""
+    with open_read(path) as handle:
+        try:
+            file = pq.ParquetFile(handle)
+        except pa.ArrowInvalid as error:
+            raise StorageError(
+                f"not a Parquet file ({error}).", where=path, hint="Delete it and count again."
+            ) from error
+        if not file.schema_arrow.equals(COUNT_SCHEMA):
+            raise StorageError(
+                f"not a table of counts: its columns are {', '.join(file.schema_arrow.names)}.", where=path,
+                hint="Give the counts.parquet that `python -m tokenizer count` wrote.",
+            )  # fmt: skip
+        for batch in file.iter_batches(_ROWS):
+            yield pa.Table.from_batches([batch])
+
+
+def sort_counts(table: pa.Table) -> pa.Table:
+    """A table with equal (language, piece) rows added up, sorted."""
+    summed = table.group_by(["language", "piece"], use_threads=False).aggregate([("count", "sum")])
+    return summed.rename_columns(COUNT_SCHEMA.names).sort_by(_ORDER).cast(COUNT_SCHEMA)

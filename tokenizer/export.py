@@ -1,0 +1,79 @@
+"""Write a vocabulary as the files that Hugging Face's `tokenizers` and `transformers` load.
+
+`tokenizer.json` has BLOOM's pre-tokenizer, post-processor and decoder to the letter; `tokenizer_config.json`
+and `special_tokens_map.json` name the special tokens. Equal vocabularies give equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from tokenizer.alphabet import BEGIN_ID, END_ID, PADDING_ID, SPECIAL_TOKENS, UNKNOWN_ID, spell
+from tokenizer.bpe import Vocabulary
+from tokenizer.pretokenize import PATTERN
+
+FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_NAMED = {
+    "unk_token": SPECIAL_TOKENS[UNKNOWN_ID],
+    "bos_token": SPECIAL_TOKENS[BEGIN_ID],
+    "eos_token": SPECIAL_TOKENS[END_ID],
+    "pad_token": SPECIAL_TOKENS[PADDING_ID],
+}
+_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+def tokenizer_files(vocabulary: Vocabulary) -> dict[str, bytes]:
+    """File name -> content, for all of `FILES`."""
+    config = {
+        **_NAMED,
+        "add_prefix_space": False,
+        "clean_up_tokenization_spaces": False,
+        "padding_side": "left",
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    contents = (tokenizer_json(vocabulary), config, _NAMED)
+    return {name: _dump(content) for name, content in zip(FILES, contents, strict=True)}
+
+
+def tokenizer_json(vocabulary: Vocabulary) -> dict[str, Any]:
+    """The content of `tokenizer.json`."""
+    specials = len(SPECIAL_TOKENS)
+    spelled = [*SPECIAL_TOKENS, *map(spell, vocabulary.tokens[specials:])]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": number, "content": name, **_FLAGS} for number, name in enumerate(SPECIAL_TOKENS)],
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False},
+                _byte_level(trim_offsets=True),
+            ],
+        },
+        "post_processor": _byte_level(trim_offsets=False),
+        "decoder": _byte_level(trim_offsets=True),
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {text: number for number, text in enumerate(spelled)},
+            "merges": [(spelled[left], spelled[right]) for left, right in vocabulary.merges.tolist()],
+        },
+    }
+
+
+def _byte_level(*, trim_offsets: bool) -> dict[str, Any]:
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": trim_offsets, "use_regex": False}
+
+
+def _dump(content: Any) -> bytes:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n"

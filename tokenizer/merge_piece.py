@@ -1,0 +1,153 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+"""Apply merges to one piece: always the one of lowest rank, the leftmost first among equals.
+
+Short pieces look for it by scanning what is left; that is fastest for words but takes quadratic time. Long
+pieces (text without spaces, runs of one character) keep a linked list and a heap of (rank, position), so a
+piece of n bytes takes O(n log n).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roots_pipeline.text.memory import inlined
+from tokenizer.merge_table import NO_MERGE, find_merge
+
+SHORT_PIECE = 64  # bytes; above it the heap wins
+_LOW_HALF = np.int64(0xFFFFFFFF)
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+class Scratch(NamedTuple):
+    """Room for one long piece of n bytes: `ids`, `following`, `before` int32 (n,), linked by position; `values`
+    int64 (n,), what the token at a position and the next one become; `heap` int64 (2 n,), rank << 32 |
+    position."""
+
+    ids: Int32
+    following: Int32
+    before: Int32
+    values: Int64
+    heap: Int64
+
+
+def new_scratch(length: int) -> Scratch:
+    """Room for pieces of up to `length` bytes: 36 bytes for each.
+
+    A merge takes one entry from the heap and adds at most two, and n bytes merge less than n times: 2 n entries
+    suffice.
+    """
+    links = np.empty((3, length), np.int32)
+    return Scratch(links[0], links[1], links[2], np.empty(length, np.int64), np.empty(2 * length, np.int64))
+
+
+@inlined
+def merge_short(byte_ids, byte_pairs, rows, data, start, length, ids, values):
+    """Token ids of data[start:start + length] into `ids`; returns their number. `values` (int64) is scratch."""
+    for index in range(length):
+        ids[index] = byte_ids[data[start + index]]
+    for index in range(length - 1):
+        values[index] = byte_pairs[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
+    left = length
+    while left > 1:
+        best = NO_MERGE
+        place = 0
+        for index in range(left - 1):
+            if values[index] < best:
+                best = values[index]
+                place = index
+        if best == NO_MERGE:
+            break
+        ids[place] = best & _LOW_HALF
+        left -= 1
+        for index in range(place + 1, left):
+            ids[index] = ids[index + 1]
+        for index in range(place + 1, left - 1):
+            values[index] = values[index + 1]
+        if place < left - 1:
+            values[place] = find_merge(rows, ids[place], ids[place + 1])
+        if place > 0:
+            values[place - 1] = find_merge(rows, ids[place - 1], ids[place])
+    return left
+
+
+@inlined
+def _push(heap, size, key):
+    index = size
+    while index > 0 and heap[(index - 1) >> 1] > key:
+        heap[index] = heap[(index - 1) >> 1]
+        index = (index - 1) >> 1
+    heap[index] = key
+
+
+@inlined
+def _pop(heap, size):
+    """Remove the smallest of `size` keys; the heap then holds size - 1."""
+    last = size - 1
+    key = heap[last]
+    index = 0
+    child = 1
+    while child < last:
+        if child + 1 < last and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= key:
+            break
+        heap[index] = heap[child]
+        index = child
+        child = 2 * index + 1
+    heap[index] = key
+
+
+@inlined
+def merge_long(byte_ids, byte_pairs, rows, data, start, length, scratch, out, place):
+    """Token ids of data[start:start + length] into out[place:]; returns the place behind them.
+
+    `scratch` is a `Scratch` for `length` bytes or more.
+    """
+    ids, following, before, values, heap = scratch
+    size = 0
+    for index in range(length):
+        ids[index] = byte_ids[data[start + index]]
+        following[index] = index + 1
+        before[index] = index - 1
+        values[index] = NO_MERGE
+        if index + 1 < length:
+            values[index] = byte_pairs[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
+            if values[index] != NO_MERGE:
+                _push(heap, size, (values[index] & ~_LOW_HALF) | index)
+                size += 1
+    while size > 0:
+        key = heap[0]
+        _pop(heap, size)
+        size -= 1
+        here = key & _LOW_HALF
+        if values[here] >> 32 != key >> 32:
+            continue  # one of the two tokens has changed since
+        gone = np.int64(following[here])
+        behind = np.int64(following[gone])
+        ids[here] = values[here] & _LOW_HALF
+        following[here] = behind
+        values[gone] = NO_MERGE
+        values[here] = NO_MERGE
+        if behind < length:
+            before[behind] = here
+            values[here] = find_merge(rows, ids[here], ids[behind])
+            if values[here] != NO_MERGE:
+                _push(heap, size, (values[here] & ~_LOW_HALF) | here)
+                size += 1
+        front = np.int64(before[here])
+        if front >= 0:
+            values[front] = find_merge(rows, ids[front], ids[here])
+            if values[front] != NO_MERGE:
+                _push(heap, size, (values[front] & ~_LOW_HALF) | front)
+                size += 1
+    index = 0
+    while index < length:
+        out[place] = ids[index]
+        place += 1
+        index = np.int64(following[index])
+    return place
