@@ -52,7 +52,7 @@ _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 def character_classes(bullets: str = "", symbols: str = "") -> Classes:
     """The flags of every code point, uint8[0x110000], read-only.
 
-    `bullets` get BULLET; `symbols` lose CONTENT, which all other characters have.
+    `bullets` get BULLET; `symbols` lose CONTENT, which all other characters have and ASCII letters must keep.
     """
     table = _unicode_classes().copy()
     for character in bullets:

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """The same measures as datatrove 0.10 takes them in its Gopher filters, for comparison with corpora filtered by it.
 
-What differs from `measures`: lines and paragraphs are compared with their white space, blank lines count as bullet-free
-lines, all denominators are the characters of the text with its white space, the top n-gram counts as often as it occurs
-(overlaps twice, a single occurrence too) and with the spaces between its words, and duplicate n-grams are found from
-left to right, skipping a duplicate once found, and compared without the spaces between their words.
+What differs from `measures`: lines and paragraphs are compared with their white space, and blank lines are lines too.
+All denominators are the characters of the text with its white space. The top n-gram counts with the spaces between its
+words as often as it occurs: overlaps twice, a single occurrence too. Duplicate n-grams are found from left to right,
+skipping a duplicate once found, and compared without the spaces between their words.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ def _measure(data, offsets, classes, settings, stop_lists, stops, first_too, out
         found = count_stop_words(scratch.words, words, stop_lists[text], stops, text)
         stamp, table = measure_ngrams(scratch, words, table, stamp, first_too, covered)
 
+        # Rows in the order of MEASURES.
         words, characters = max(words, 1), max(counts[CHARACTERS], 1)
         lines, paragraphs = max(lines, 1), max(paragraphs, 1)
         out[0, text] = counts[WORDS]

@@ -3,8 +3,8 @@
 
 An n-gram can only repeat where both (n-1)-grams inside it repeat. So each pass works on a list of the positions whose
 (n-1)-gram occurs more than once, joins neighbours into n-grams, numbers them in order of first occurrence, counts them,
-and keeps those that occur more than once. An n-gram is identified by the numbers of its two (n-1)-grams, so nothing is
-hashed but words, and nothing is compared but 64-bit word hashes.
+and keeps those that occur more than once. 2-grams are told apart by a 64-bit hash of their words; longer n-grams by the
+numbers of their two (n-1)-grams, which is exact.
 
 The lists are `positions` and `numbers`, one entry an n-gram, and `counts`, one entry a distinct n-gram (int32, changed
 in place); `before[w]` is the number of word characters before word w.
@@ -28,8 +28,8 @@ _ONE, _SIX, _SIXTY_THREE = np.uint64(1), np.uint64(6), np.uint64(63)
 def find_pairs(words, length, once, twice, positions):
     """Positions of all 2-grams that may occur more than once; returns how many there are.
 
-    `once` and `twice` are bit maps, 2-grams share bits: a 2-gram whose bit was set once only does not repeat. Nothing
-    here depends on what the words are, so the processor never guesses wrong.
+    `once` and `twice` are bit maps. Different 2-grams may share a bit, but one whose bit was set once only does not
+    repeat. No branch here depends on the words, so the processor never guesses wrong, and most 2-grams end here.
     """
     once[:] = np.uint64(0)
     twice[:] = np.uint64(0)
@@ -180,8 +180,8 @@ def bit_maps(scratch, words):
 def measure_ngrams(scratch, words, table, stamp, first_too, out):
     """Characters inside the top 2-, 3- and 4-gram and inside duplicate 5- to 10-grams, into `out[0:9]`.
 
-    The scratch holds numbered words. The top n-gram counts if it occurs at least twice. Takes the stamps after `stamp`;
-    returns the last one and the table.
+    The scratch holds the words of a scan. The top n-gram counts if it occurs at least twice. Uses `stamp` and the
+    stamps after it; returns the last one and the table.
     """
     before, positions, numbers, counts = scratch.before, scratch.positions, scratch.numbers, scratch.counts
     out[:] = 0.0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +35,13 @@ def test_kernels_agree_with_their_twin(text: str, setting: int, first_too: bool)
     assert_equal(text, setting, first_too)
 
 
+@pytest.mark.parametrize("language", ["en", "hi", "zh"])
+def test_documents_of_the_sample_corpus(sample: Path, language: str) -> None:
+    lines = (sample / "web" / f"{language}.jsonl").read_text("utf-8").split("\n")
+    for text in (json.loads(line)["text"] for line in lines if line):
+        assert_equal(text, CHARACTERS if language == "zh" else SPACED, False)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(repetitive | anything, max_size=6), st.sampled_from([SPACED, CHARACTERS]))
 def test_neighbours_in_a_batch_do_not_matter(texts: list[str], setting: int) -> None:
@@ -41,8 +51,6 @@ def test_neighbours_in_a_batch_do_not_matter(texts: list[str], setting: int) -> 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_long_random_text_in_which_tables_grow(seed: int) -> None:
-    import random
-
     random.seed(seed)
     vocabulary = [f"w{k}" for k in range(10 ** (seed % 3 + 1) * 5)]
     text = "".join(random.choice(vocabulary) + random.choice("  \n") for _ in range(4000))
