@@ -34,7 +34,7 @@ from roots_pipeline.core.storage import (
 from roots_pipeline.core.tasks import Engine, Task
 
 # The code of ours that decides the bytes of the files; all other modules only decide the lock.
-_ENCODING_CODE = ("indexed.py", "join.py", "splits.py", "tokenise.py")
+_ENCODING_CODE = ("indexed.py", "join.py", "tokenise.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,19 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from mixtures.indexed import IntArray, indexed_writer
 from mixtures.lock import SUFFIXES, probe
-from mixtures.splits import split_hashes
 from roots_pipeline.core.tasks import Commit
 
 PIECE_SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("tokens", pa.large_list(pa.int32()))])
 _ROWS_OF_A_GROUP = 1 << 16
+# Any constant: it makes the split independent of other hashes of the same ids.
+_SPLIT_SEED = 0x5B117
 _DOCUMENTS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -39,6 +42,12 @@ _DOCUMENTS = pa.schema(
 def file_name(group: str) -> str:
     """A group's name as a file name: anything but letters, digits and `-_.+` becomes %XX."""
     return quote(group, safe="-_.+")
+
+
+def split_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:
+    """A hash of each document id that decides its side (xxh3-64 with a seed of its own)."""
+    hashes = (xxhash.xxh3_64_intdigest(name.as_py(), _SPLIT_SEED) for name in ids)
+    return np.fromiter(hashes, np.uint64, len(ids))
 
 
 def write_group(

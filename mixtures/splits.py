@@ -18,17 +18,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 
 from mixtures.blend import normalise
 from mixtures.order import Variant
 from roots_pipeline.core.errors import MixtureError
 
 SIDES = ("train", "validation")
-# Any constant: it makes the split independent of other hashes of the same ids.
-_SPLIT_SEED = 0x5B117
 
 
 def range_boundaries(text: str, sequences: int) -> tuple[int, int]:
@@ -95,25 +91,18 @@ def check_boundaries(bounds: tuple[int, int], sequences: int, text: str) -> rang
     return range(start, end)
 
 
-def split_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:
-    """A hash of each document id that decides its side (xxh3-64 with a seed of its own)."""
-    hashes = (xxhash.xxh3_64_intdigest(name.as_py(), _SPLIT_SEED) for name in ids)
-    return np.fromiter(hashes, np.uint64, len(ids))
-
-
 def held_out(hashes: npt.NDArray[np.uint64], share: float) -> npt.NDArray[np.bool_]:
     """Which documents are held out: those whose hash lies in the lowest `share` of all hashes.
 
-    A group of two or more documents holds out at least one, that with the lowest hash, and trains on at
-    least one, so that every group can be validated.
+    A group trains on at least one document, and if it has two, it holds out at least one: that with the lowest hash.
     """
     if not 0 <= share < 1:
         raise MixtureError(f"a share of {share} cannot be held out.", hint="Choose a share from 0 up to 1.")
     mask: npt.NDArray[np.bool_] = hashes.astype(np.float64) < share * 2.0**64
     if share > 0 and len(hashes) > 1:
         mask[np.argmin(hashes)] = True
-        if mask.all():
-            mask[np.argmax(hashes)] = False
+    if mask.all() and len(hashes):
+        mask[np.argmax(hashes)] = False
     return mask
 
 

@@ -123,9 +123,10 @@ def _owner(name: str, entries: Sequence[Entry]) -> int | None:
 def _refuse(unmatched: Unmatched, empty: Sequence[Entry], tokens: Mapping[str, int]) -> None:
     if empty:
         first = empty[0]
-        wanted = first.groups[0] if first.groups else first.name
+        near = nearest(first.groups[0] if first.groups else first.name, list(tokens))
         raise MixtureError(
-            f"no group matches {first.name} ({', '.join(first.groups)}).", hint=nearest(wanted, list(tokens))
+            f"no group matches {first.name} ({', '.join(first.groups)}).",
+            hint=f"{near} Or set unmatched: leave_out to go on without it.",
         )
     if unmatched.groups:
         raise MixtureError(

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixtures.join import split_hashes
 from mixtures.order import Variant
-from mixtures.splits import check_boundaries, comma_boundaries, held_out, range_boundaries, sequences_of, split_hashes
+from mixtures.splits import check_boundaries, comma_boundaries, held_out, range_boundaries, sequences_of
 from roots_pipeline.core.errors import MixtureError
 from tests.mixtures.golden import load
 
@@ -68,7 +69,7 @@ def test_hash_split(ids: list[str], share: float) -> None:
     hashes = split_hashes(pa.array(ids, pa.string()))
     mask = held_out(hashes, share)
     if share == 0 or len(ids) < 2:
-        assert not mask.any() or share > 0
+        assert not mask.any()  # every group trains on something
     else:
         assert 1 <= mask.sum() < len(ids)
     # A document keeps its side when others come or go, but for the one that is held out for lack of another.

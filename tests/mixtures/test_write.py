@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -147,12 +145,12 @@ def test_a_run_killed_anywhere_goes_on(tmp_path: Path) -> None:
     wanted = files_of(run)
     other = write_run(tmp_path / "b")
     command = [sys.executable, "-m", "mixtures", "write", "--recipe", _recipe_file(tmp_path), "--run", other, "--quiet"]
-    process = subprocess.Popen([*command, "--workers", "1"], start_new_session=True)
+    process = subprocess.Popen([*command, "--workers", "1"])
     deadline = time.monotonic() + 60
     while process.poll() is None and not list((Path(other) / "mixture").glob(".work/pieces/*.json")):
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     write(other)
     assert files_of(other) == wanted
