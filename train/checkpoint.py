@@ -23,7 +23,8 @@ import torch.distributed as dist
 from roots_pipeline.core.errors import RootbloomError, StaleDataError, StorageError, TrainingError
 from roots_pipeline.core.storage import hash_file, read_json, write_bytes, write_json
 from train.parallel.backend import quiet_deepspeed
-from train.parallel.topology import Layout, Place
+from train.parallel.layout import Layout
+from train.parallel.topology import Place
 
 _FORMAT = 1
 _PREFIX, _HIDDEN = "step_", ".unfinished_"
@@ -163,8 +164,7 @@ class Checkpoints:
         check_same_run(saved, self._identity)
         if saved.layout != self._place.layout:
             raise TrainingError(
-                f"the checkpoint was written by {saved.layout.processes} processes ({saved.layout}), "
-                f"this run has {self._place.layout.processes} ({self._place.layout}).",
+                f"the checkpoint was written in the layout {saved.layout}, this run has {self._place.layout}.",
                 where=str(saved.folder),
                 hint="Continue with the same --processes, train.tensor_parallel and train.pipeline_parallel.",
             )

@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from roots_pipeline.core.errors import RecipeError
-from train.model.layers import Shape
-from train.parallel.topology import Layout
+from train.model.shape import Shape
+from train.parallel.layout import Layout
 from train.schedule import BatchSize, LearningRate
 
 RECIPES = Path(__file__).parent / "recipes"

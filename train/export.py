@@ -16,11 +16,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 
-from roots_pipeline.core.manifest import write_manifest
+from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.manifest import read_manifest, write_manifest
 from roots_pipeline.core.storage import fingerprint, hash_file, write_json
 from train.checkpoint import Saved
 from train.model.bloom import partition_dim, published_name
-from train.model.layers import Shape
+from train.model.shape import Shape
 
 _SHARD_BYTES = 5_000_000_000
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -48,7 +49,7 @@ def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool =
         config={"strip_padding": strip_padding},
         inputs={"checkpoint": saved.folder.name},
         counts={"step": saved.step, "samples": saved.samples, "vocab_size": len(words), "rows": rows},
-        fingerprint=export_fingerprint(saved, strip_padding),
+        fingerprint=_fingerprint(saved, strip_padding),
         files=files,
     )
     old = target.with_name(f".{target.name}.old")
@@ -60,8 +61,18 @@ def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool =
     return target
 
 
-def export_fingerprint(saved: Saved, strip_padding: bool) -> str:
-    """Changes whenever an export would."""
+def ensure_exported(saved: Saved, tokenizer: Path, target: Path) -> None:
+    """Export the checkpoint unless `target` already holds it, with or without padding."""
+    try:
+        found = read_manifest(str(target))
+        current = found.fingerprint == _fingerprint(saved, bool(found.config["strip_padding"]))
+    except StaleDataError:
+        current = False
+    if not current:
+        export(saved, tokenizer, target)
+
+
+def _fingerprint(saved: Saved, strip_padding: bool) -> str:
     return fingerprint([hash_file(str(saved.folder / "manifest.json")), strip_padding])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 
 def generate(
@@ -22,6 +23,7 @@ def generate(
 
     An empty prompt starts a new document: the model has learnt that one begins after the end-of-text token.
     """
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     words = AutoTokenizer.from_pretrained(str(model_folder))
     model = AutoModelForCausalLM.from_pretrained(str(model_folder))
     start = (

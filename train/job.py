@@ -19,8 +19,8 @@ from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.recipe import load_section
 from roots_pipeline.core.storage import fingerprint
 from train.config import RECIPES, TrainConfig
-from train.model.bloom import model_flops_per_token, parameter_count
-from train.parallel.topology import Layout, connect
+from train.model.shape import model_flops_per_token, parameter_count
+from train.parallel.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
     from train.engine import build_engine
     from train.loop import Trainer
     from train.monitor import Monitor, matmul_peak
+    from train.parallel.topology import connect
 
     started, config = time.time(), job.config
     place = connect(job.layout)

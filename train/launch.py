@@ -11,9 +11,6 @@ import signal
 import sys
 from uuid import uuid4
 
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
 from roots_pipeline.core.errors import EngineError
 
 USER_ERROR = 2  # exit code of a process that has already said what is wrong
@@ -34,6 +31,10 @@ def run_workers(processes: int, command: list[str]) -> int:
 
     Raises EngineError if a process died without explaining itself.
     """
+    # Imported here: a command that finds a mistake in a recipe need not wait for PyTorch.
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # its report repeats ours in twenty lines

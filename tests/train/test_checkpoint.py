@@ -12,8 +12,9 @@ import pytest
 
 from roots_pipeline.core.errors import StaleDataError, StorageError, TrainingError
 from train.checkpoint import Checkpoints, Saved, broken_because, check_same_run, newest_complete
-from train.model.layers import Shape
-from train.parallel.topology import Layout, Place, connect
+from train.model.shape import Shape
+from train.parallel.layout import Layout
+from train.parallel.topology import Place, connect
 
 
 class WritesTwoFiles:
@@ -145,5 +146,5 @@ def test_checkpoint_of_another_layout_is_refused_before_it_is_read(place: Place,
     save(place, tmp_path, 1)
     manifest = tmp_path / "step_00000001" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"tensor": 1', '"tensor": 2'))
-    with pytest.raises(TrainingError, match=r"2 processes .* this run has 1"):
+    with pytest.raises(TrainingError, match=r"tensor 2 x .* this run has data 1 x tensor 1 x"):
         Checkpoints(tmp_path, place, {"lr": 0.1}, keep=1).restore(WritesTwoFiles(), print)

@@ -11,7 +11,7 @@ from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.recipe import load_section
 from tests.train.scenario import settings
 from train.config import RECIPES, TrainConfig
-from train.parallel.topology import Layout
+from train.parallel.layout import Layout
 
 
 @pytest.mark.parametrize(

@@ -21,18 +21,9 @@ from train.parallel.tensor import TensorParallel, initial_shard
 def two(tmp_path_factory: pytest.TempPathFactory, project: Path) -> dict[str, Any]:
     """Results of the scenarios in `two_processes`."""
     folder = tmp_path_factory.mktemp("two")
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "tests.train.two_processes",
-        str(folder),
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"}
+    start = "import sys; from train.launch import run_workers; sys.exit(run_workers(2, sys.argv[1:]))"
+    command = [sys.executable, "-c", start, "tests.train.two_processes", str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

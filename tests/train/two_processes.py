@@ -1,5 +1,4 @@
-"""Everything that needs two processes, in one start of them: `torchrun --nproc-per-node 2 -m tests.train.two_processes
-FOLDER` writes FOLDER/results.json, scenario name -> log."""
+"""Everything that needs two processes, in one start of them: writes FOLDER/results.json, scenario name -> log."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ import re
 
 from torch import Tensor
 
-from train.model.layers import BloomBlock, EmbeddingNorm, FinalNorm, Shape
+from train.model.layers import BloomBlock, EmbeddingNorm, FinalNorm
+from train.model.shape import Shape
 from train.parallel.backend import LayerSpec, TiedLayerSpec
 from train.parallel.tensor import TensorParallel, VocabularyEmbedding
 
@@ -62,18 +63,3 @@ def parameter_prefix(position: int, layers: int) -> str:
 def published_name(position: int, layers: int, own: str) -> str:
     """`own` (as in a layer's state) under its published name, for example h.3.mlp.dense_h_to_4h.weight."""
     return parameter_prefix(position, layers) + own.removeprefix("norm.")
-
-
-def parameter_count(shape: Shape) -> int:
-    """L (12 h^2 + 13 h) + V h + 4 h: blocks, tied embedding, and the two LayerNorms outside of blocks."""
-    h = shape.hidden
-    return shape.layers * (12 * h * h + 13 * h) + shape.vocabulary * h + 4 * h
-
-
-def model_flops_per_token(shape: Shape, length: int) -> float:
-    """Operations of one training token, forward and backward, without any recomputation.
-
-    72 L h^2 (1 + s / 6h + V / 12 L h) (arXiv 2104.04473, section 5.1, without its recomputed forward pass).
-    """
-    h = shape.hidden
-    return 72.0 * shape.layers * h * h + 12.0 * shape.layers * h * length + 6.0 * shape.vocabulary * h

@@ -5,34 +5,12 @@ Names of sub-modules are those of the published Hugging Face model, so that expo
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from train.model.attention import AlibiAttention
+from train.model.shape import Shape
 from train.parallel.tensor import ColumnParallelLinear, RowParallelLinear, TensorParallel
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What decides a BLOOM's parameters: sizes, the spread of the initial values, and their seed."""
-
-    hidden: int
-    layers: int
-    heads: int
-    vocabulary: int  # rows of the embedding, padding included
-    epsilon: float = 1e-5
-    init_std: float = 0.0048
-    dropout: float = 0.0
-    seed: int = 42
-
-    @property
-    def output_std(self) -> float:
-        """Projections back into the residual stream start smaller by sqrt(2 * layers) (GPT-2, section
-        2.3)."""
-        return self.init_std / math.sqrt(2 * self.layers)
 
 
 class EmbeddingNorm(nn.Module):

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from roots_pipeline.core.errors import TrainingError
 from train.model.bloom import TIED, bloom_layers
-from train.model.layers import Shape
 from train.model.loss import vocabulary_loss
+from train.model.shape import Shape
 from train.parallel.backend import PipelineModule, quiet_deepspeed, universal
 from train.parallel.topology import Place
 

@@ -19,23 +19,8 @@ from train.parallel.backend import (
     deepspeed,
     quiet_deepspeed,
 )
+from train.parallel.layout import Layout
 from train.parallel.tensor import TensorParallel
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How many processes share the data, each matrix, and the layers."""
-
-    data: int = 1
-    tensor: int = 1
-    pipeline: int = 1
-
-    @property
-    def processes(self) -> int:
-        return self.data * self.tensor * self.pipeline
-
-    def __str__(self) -> str:
-        return f"data {self.data} x tensor {self.tensor} x pipeline {self.pipeline}"
 
 
 @dataclass(frozen=True, slots=True)
