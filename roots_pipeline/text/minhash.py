@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """MinHash signatures (Broder 1997): the share of equal numbers in two of them estimates the Jaccard similarity.
 
-Number j of a signature is the minimum over all n-grams of `a_j x + b_j mod 2^32`, x being the upper half of the n-gram's
-hash. The numbers a_j (odd) and b_j follow from a seed. In: Arrow text buffers. Out: uint32[texts, hashes].
+Number j of a signature is the minimum over all n-grams of `a_j x + b_j mod 2^32`, x being the upper half of the
+n-gram's hash. The numbers a_j (odd) and b_j follow from a seed. In: Arrow text buffers. Out: uint32[texts, hashes].
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from roots_pipeline.text.hashes import extend, mix
+from roots_pipeline.text.hashes import MULTIPLIER, extend, mix
 from roots_pipeline.text.memory import allocating, kernel
 from roots_pipeline.text.ngrams import BLOCK, Ngrams, new_state, next_ngrams, whole_text_hash
 
@@ -20,7 +20,11 @@ _HALF = np.uint64(32)
 
 
 def sign_texts(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], ngrams: Ngrams, hashes: int, seed: int,
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    ngrams: Ngrams,
+    hashes: int,
+    seed: int,
     short_whole: bool,
 ) -> tuple[Signatures, npt.NDArray[np.bool_]]:
     """Signatures of all texts, and which texts have one: those with an n-gram (see `ngrams.ngram_hashes`)."""
@@ -52,11 +56,22 @@ def _sign(data, offsets, ngrams, short_whole, factors, terms, signatures, signed
 
 @kernel
 def _take_minima(grams, number, factors, terms, minima):
-    for k in range(number):
+    # Four n-grams at a time: their factors, terms and minima are loaded once.
+    k = 0
+    while k + 4 <= number:
+        x0, x1 = np.uint32(grams[k] >> _HALF), np.uint32(grams[k + 1] >> _HALF)
+        x2, x3 = np.uint32(grams[k + 2] >> _HALF), np.uint32(grams[k + 3] >> _HALF)
+        for j in range(minima.size):
+            factor, term = factors[j], terms[j]
+            low = min(np.uint32(x0 * factor + term), np.uint32(x1 * factor + term))
+            high = min(np.uint32(x2 * factor + term), np.uint32(x3 * factor + term))
+            minima[j] = min(minima[j], min(low, high))
+        k += 4
+    while k < number:
         x = np.uint32(grams[k] >> _HALF)
         for j in range(minima.size):
-            value = np.uint32(x * factors[j] + terms[j])
-            minima[j] = value if value < minima[j] else minima[j]
+            minima[j] = min(minima[j], np.uint32(x * factors[j] + terms[j]))
+        k += 1
 
 
 def band_keys(signatures: Signatures, bands: int, rows: int) -> npt.NDArray[np.uint64]:
@@ -70,7 +85,7 @@ def band_keys(signatures: Signatures, bands: int, rows: int) -> npt.NDArray[np.u
 def _band_keys(signatures, rows, keys):
     for text in range(keys.shape[0]):
         for band in range(keys.shape[1]):
-            value = np.uint64(band + 1)
+            value = mix(np.uint64(band + 1) * MULTIPLIER)
             for k in range(band * rows, (band + 1) * rows):
                 value = extend(value, np.uint64(signatures[text, k]))
             keys[text, band] = mix(value)

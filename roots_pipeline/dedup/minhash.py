@@ -1,0 +1,124 @@
+"""Near duplicates by MinHash, every pair verified (MassiveText, Gopher appendix A: 13-word n-grams, Jaccard 0.8).
+
+A document is dropped only if it is similar to a document that stays. Four rounds, each an exchange of its own:
+
+1. `MinHashDuplicates`  which bands of signatures are shared         key: band           only keys move
+2. `NearPairs`          candidates, compared by signature            key: bucket         signatures of candidates
+3. `ExactJaccard`       pairs that a signature cannot settle         key: better half    sets of n-grams
+4. `Survivors`          who stays                                    one partition       verified pairs
+
+In: documents. Out: verdict `near_duplicates`, `cause` = the id of the document that stays. The verified pairs (id,
+other, jaccard) are among the findings of the last round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from roots_pipeline.core.documents import kept, with_columns
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
+from roots_pipeline.dedup.minhash_bands import band_advice
+from roots_pipeline.dedup.minhash_exact import ExactJaccard
+from roots_pipeline.dedup.minhash_near import NearPairs
+from roots_pipeline.dedup.minhash_pairs import bucket_names
+from roots_pipeline.dedup.minhash_signature import BUCKETS, MinHashSignature, SignatureSettings, signatures_of
+from roots_pipeline.dedup.row_lists import collect, distinct
+from roots_pipeline.dedup.survivors import Survivors
+from roots_pipeline.text.minhash import band_keys
+
+
+@dataclass(frozen=True, slots=True)
+class MinHashDuplicates(Exchange):
+    """Keeps the best-ranked of documents whose sets of n-grams have a Jaccard similarity of at least `threshold`.
+
+    `unit`, `ngram`    n-grams of 13 words by default; white space and punctuation do not count (see `text.ngrams`)
+    `lower_case`       whether case is ignored; Gopher does not say
+    `short`            a text shorter than an n-gram: `whole` (similar to the same text only) or `keep` (takes no part)
+    `hashes`           numbers in a signature, `bands` x `rows` of which find candidates
+    `doubt`            a signature settles a pair if the chance that it misleads is below this; 0 computes every pair
+    `small_bucket`     up to so many documents that share a band are all compared with each other; of more, each is
+                       compared with `representatives`
+    `prefer`           names of sources, best first; sources not named rank behind, then ids decide
+    """
+
+    name: ClassVar[str] = "near_duplicates"
+    threshold: float = 0.8
+    unit: Literal["words", "characters"] = "words"
+    ngram: int = 13
+    lower_case: bool = False
+    short: Literal["whole", "keep"] = "whole"
+    hashes: int = 128
+    bands: int = 21
+    rows: int = 6
+    seed: int = 1
+    doubt: float = 1e-6
+    small_bucket: int = 64
+    representatives: int = 16
+    prefer: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ValueError(f"threshold {self.threshold} is not a similarity above 0 and up to 1.")
+        for name in ("ngram", "hashes", "bands", "rows", "representatives"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.bands * self.rows > self.hashes:
+            raise ValueError(f"{self.bands} bands of {self.rows} rows need {self.bands * self.rows} hashes, "
+                             f"but there are {self.hashes}.")
+
+    @property
+    def signature(self) -> SignatureSettings:
+        """The part of the settings that decides what a signature is."""
+        return SignatureSettings(self.unit, self.ngram, self.lower_case, self.short, self.hashes, self.seed)
+
+    def advice(self) -> list[str]:
+        """Sentences for the user about a poor choice of bands; none if all is well."""
+        return band_advice(self.threshold, self.hashes, self.bands, self.rows)
+
+    def rounds(self) -> tuple[Exchange, ...]:
+        near = NearPairs(
+            self.signature, self.threshold, self.doubt, self.small_bucket, self.representatives, self.prefer
+        )
+        exact = ExactJaccard(self.signature, self.threshold, self.prefer)
+        return self, near, exact, Survivors(self.name, self.signature.edges, self.prefer)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("verdict", self.signature.column)
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        return (self.signature.buckets,)
+
+    def prepare(self) -> Map:
+        return MinHashSignature(self.signature)
+
+    def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
+        column = batch.column(self.signature.column)
+        rows = np.flatnonzero(kept(batch) & column.is_valid().to_numpy(zero_copy_only=False))
+        keys = band_keys(signatures_of(column.take(pa.array(rows)), self.hashes), self.bands, self.rows)
+        columns = [keys.ravel(), np.full(keys.size, shard, np.int32), np.repeat(rows + first_row, self.bands)]
+        return pa.table(columns, schema=pa.schema(KEY_FIELDS))
+
+    def resolve(self, entries: pa.Table) -> pa.Table:
+        key, shard, row = (entries.column(name).to_numpy() for name in ("key", "shard", "row"))
+        order = np.lexsort((row, shard, key))
+        names = bucket_names(key[order], shard[order], row[order])
+        members = pa.array(order[names > 0])
+        columns = [entries.column("shard").take(members), entries.column("row").take(members),
+                   pa.nulls(len(members), pa.string()), pa.array(names[names > 0])]
+        return pa.table(columns, schema=pa.schema([*FINDING_FIELDS, *BUCKETS]))
+
+    def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
+        if self.signature.buckets not in batch.schema.names:
+            return batch
+        row = findings.column("row").to_numpy()
+        once = distinct(row, findings.column("bucket").to_numpy())  # bands that the same documents share
+        buckets = findings.select(BUCKETS.names).take(pa.array(once))
+        lists = collect(buckets, row[once] - first_row, batch.num_rows)
+        return with_columns(batch, {self.signature.buckets: lists})
+
