@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import join
-from roots_pipeline.report.examples import draw_examples
+from roots_pipeline.report.examples import Kind, draw_examples
 from roots_pipeline.report.facts import BadRecord, Corpus, FunnelRow, Quarantine, SourceVerdicts, VerdictRow
 from roots_pipeline.report.histograms import count_measures
 from roots_pipeline.report.limits import read_limits
-from roots_pipeline.report.reading import batches, parquet_files, strings
+from roots_pipeline.report.reading import TABLE_ROWS, batches, parquet_files, strings
 
-_ROWS = 200  # of a table; what lies beyond is added up in one row
-_VERDICTS = 40  # of one source
+# What the page shows at most: sources, verdicts of one source, and pairs of these with examples.
+_SOURCES, _VERDICTS, _WITH_EXAMPLES = 60, 40, 150
 _SHOWN_BAD = 50
 _SHOWN_REASONS = 20
 
@@ -39,7 +39,7 @@ def collect_corpus(folder: str, manifest: Manifest) -> Corpus:
 
 
 def _funnel(table: Sequence[Count], column: int) -> tuple[FunnelRow, ...]:
-    """Rows by source (column 0) or language (column 1), the largest first."""
+    """Rows by source (column 0) or language (column 1), the largest first; those beyond a table added up in one."""
     totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row in table:
         name, verdict, documents, size = str(row[column]), row[2], row[3], row[4]
@@ -51,9 +51,9 @@ def _funnel(table: Sequence[Count], column: int) -> tuple[FunnelRow, ...]:
             total[3] += size
     rows = [FunnelRow(name, *total) for name, total in totals.items()]
     rows.sort(key=lambda row: (-row.read_bytes, row.name))
-    if len(rows) > _ROWS:
-        rest = rows[_ROWS:]
-        rows[_ROWS:] = [FunnelRow(
+    if len(rows) > TABLE_ROWS:
+        rest = rows[TABLE_ROWS:]
+        rows[TABLE_ROWS:] = [FunnelRow(
             f"{len(rest)} others", sum(row.read for row in rest), sum(row.kept for row in rest),
             sum(row.read_bytes for row in rest), sum(row.kept_bytes for row in rest),
         )]
@@ -61,20 +61,26 @@ def _funnel(table: Sequence[Count], column: int) -> tuple[FunnelRow, ...]:
 
 
 def _verdicts(folder: str, manifest: Manifest, table: Sequence[Count]) -> tuple[SourceVerdicts, ...]:
-    examples = draw_examples(folder)
+    """Verdicts by source, the source with the most rejected documents first."""
     code = {str(entry["name"]) for entry in manifest.config["sources"] if entry.get("group") == "code"}
-    documents: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    sizes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    read: Counter[str] = Counter()
+    documents: Counter[Kind] = Counter()
+    sizes: Counter[Kind] = Counter()
     for source, _, verdict, number, size in table:
-        documents[source][verdict] += number
-        sizes[source][verdict] += size
-    return tuple(
-        SourceVerdicts(source, source in code, sum(found.values()), tuple(
-            VerdictRow(verdict, number, sizes[source][verdict], examples.get((source, verdict), ()))
-            for verdict, number in sorted(found.items(), key=lambda item: (-item[1], item[0])) if verdict
-        )[:_VERDICTS])
-        for source, found in documents.items()
-    )
+        read[source] += number
+        if verdict:
+            documents[source, verdict] += number
+            sizes[source, verdict] += size
+    frequent = sorted(documents, key=lambda kind: (-documents[kind], kind))
+    examples = draw_examples(folder, set(frequent[:_WITH_EXAMPLES]))
+    rows: defaultdict[str, list[VerdictRow]] = defaultdict(list)
+    for source, verdict in frequent:
+        kind = source, verdict
+        rows[source].append(VerdictRow(verdict, documents[kind], sizes[kind], examples.get(kind, ())))
+    sources = [SourceVerdicts(source, source in code, number, tuple(rows[source][:_VERDICTS]))
+               for source, number in read.items()]
+    sources.sort(key=lambda entry: (-sum(row.documents for row in entry.verdicts), entry.source))
+    return tuple(sources[:_SOURCES])
 
 
 def _quarantine(folder: str) -> Quarantine:

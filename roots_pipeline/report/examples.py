@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +23,15 @@ from roots_pipeline.report.reading import parquet_files, strings
 PER_KIND = 3
 _SEED = 20_220_707
 _CHARACTERS = 1000
-_KINDS = 2000  # a hostile corpus could invent a verdict for every document
 
 Kind = tuple[str, str]  # source, verdict
 Place = tuple[int, int, int]  # file, row group, row within it
 
 
-def draw_examples(corpus: str) -> dict[Kind, tuple[Example, ...]]:
-    """Up to three documents of RUN/corpus/rejected for each (source, verdict); the same for the same files."""
+def draw_examples(corpus: str, kinds: Collection[Kind]) -> dict[Kind, tuple[Example, ...]]:
+    """Up to three documents of RUN/corpus/rejected for each of these kinds; the same for the same files."""
     folder = join(corpus, "rejected")
-    chosen = _choose(folder)
+    chosen = _choose(folder, kinds)
     wanted: defaultdict[tuple[int, int], list[tuple[int, Kind]]] = defaultdict(list)
     for kind, places in chosen.items():
         for number, group, row in places:
@@ -46,12 +45,12 @@ def draw_examples(corpus: str) -> dict[Kind, tuple[Example, ...]]:
     return {kind: tuple(examples) for kind, examples in found.items()}
 
 
-def _choose(folder: str) -> dict[Kind, list[Place]]:
+def _choose(folder: str, wanted: Collection[Kind]) -> dict[Kind, list[Place]]:
     generator = np.random.default_rng(_SEED)
     best: dict[Kind, list[tuple[float, Place]]] = {}
     for kinds, first in _walk(folder):
         for offset, (kind, draw) in enumerate(zip(kinds, generator.random(len(kinds)).tolist(), strict=True)):
-            if kind not in best and len(best) >= _KINDS:
+            if kind not in wanted:
                 continue
             heap = best.setdefault(kind, [])
             entry = (-draw, (first[0], first[1], first[2] + offset))

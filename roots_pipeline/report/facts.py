@@ -160,10 +160,14 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """RUN/tokenizer. `padded_vocab_size` counts the rows of the embedding; `bytes_per_token` is by language."""
+    """RUN/tokenizer. `padded_vocab_size` counts the rows of the embedding.
+
+    `bytes_per_token` is by language, the highest first; of `languages` in all, as many as a table can hold.
+    """
 
     vocab_size: int
     padded_vocab_size: int
+    languages: int
     bytes_per_token: tuple[tuple[str, float], ...]
 
 
@@ -182,10 +186,14 @@ class MixtureRow:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """RUN/mixture. `budget`: training tokens that the epochs refer to; `budget_is_trained` if training read them."""
+    """RUN/mixture. `budget`: training tokens that the epochs refer to; `budget_is_trained` if training read them.
+
+    `rows` are the heaviest of the `groups`, as many as a table can hold.
+    """
 
     sequence_length: int
     rule: str
+    groups: int
     tokens: int
     budget: int
     budget_is_trained: bool

@@ -10,6 +10,7 @@ from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import join, open_read
 from roots_pipeline.report.facts import Mixture, MixtureRow
+from roots_pipeline.report.reading import TABLE_ROWS
 
 COMMAND = "python -m mixtures write"
 _LOCK = "mixture.lock.yaml"
@@ -36,8 +37,8 @@ def collect_mixture(folder: str, manifest: Manifest, trained_tokens: int | None)
                          if key != "rule" and isinstance(value, str | int | float))
     rule = str(weights.get("rule", "unknown"))
     return Mixture(
-        int(lock["sequence_length"]), f"{rule} ({settings})" if settings else rule, sum(row.tokens for row in rows),
-        budget, trained_tokens is not None, tuple(rows),
+        int(lock["sequence_length"]), f"{rule} ({settings})" if settings else rule, len(rows),
+        sum(row.tokens for row in rows), budget, trained_tokens is not None, tuple(rows[:TABLE_ROWS]),
     )
 
 

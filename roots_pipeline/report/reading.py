@@ -14,6 +14,7 @@ from roots_pipeline.core.storage import is_remote, list_files, open_read
 from roots_pipeline.report.safe_text import decode
 
 BATCH_ROWS = 16_384
+TABLE_ROWS = 200  # that the page shows at most; junk in a language column must not make it endless
 
 
 @contextmanager

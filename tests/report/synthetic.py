@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ LIMITS: dict[str, dict[str, list[float | None] | None]] = {
     "zh": {"mean_word_length": None, "word_count": [100, None]},
 }
 VOCABULARY = 4000
+COMPRESSION = {"en": 3.9, "ar": 3.1, "hi": 5.2, "zh": 2.4}
+TOKENS = {"web.en": 40_000, "web.ar": 20_000, "web.hi": 10_000, "code.python": 30_000}
 
 
 def make_rows(documents: int = 400, seed: int = 1) -> list[Row]:
@@ -94,18 +97,18 @@ def write_corpus(run: Path, rows: Sequence[Row], *, bad: Sequence[Row] = (), con
     return "c0ffee" * 5
 
 
-def write_tokenizer(run: Path, corpus: str = "c0ffee" * 5) -> None:
+def write_tokenizer(
+    run: Path, corpus: str = "c0ffee" * 5, bytes_per_token: Mapping[str, float] = MappingProxyType(COMPRESSION)
+) -> None:
     """RUN/tokenizer: only its manifest."""
     write_manifest(
         str(run / "tokenizer"), "tokenizer", config={}, inputs={"corpus": corpus}, fingerprint="beef" * 8,
-        counts={"vocab_size": VOCABULARY, "padded_vocab_size": 4096,
-                "bytes_per_token": {"en": 3.9, "ar": 3.1, "hi": 5.2, "zh": 2.4}},
+        counts={"vocab_size": VOCABULARY, "padded_vocab_size": 4096, "bytes_per_token": dict(bytes_per_token)},
     )
 
 
-def write_mixture(run: Path) -> None:
+def write_mixture(run: Path, tokens: Mapping[str, int] = MappingProxyType(TOKENS)) -> None:
     """RUN/mixture: its lock and manifest."""
-    tokens = {"web.en": 40_000, "web.ar": 20_000, "web.hi": 10_000, "code.python": 30_000}
     total = sum(count**0.5 for count in tokens.values())
     groups = {
         name: {"file": name, "weight": count**0.5 / total, "documents": count // 100, "tokens": count,

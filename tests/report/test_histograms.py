@@ -14,6 +14,8 @@ from roots_pipeline.report.facts import Limit
 from roots_pipeline.report.histograms import count_measures
 from tests.report.synthetic import MEASURES, Row, make_rows, write_corpus
 
+ANY = {("web", "word_count")}
+
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Row]]:
@@ -64,22 +66,24 @@ def test_odd_values(tmp_path: Path) -> None:
 
 def test_a_corpus_without_files_or_rows(tmp_path: Path) -> None:
     assert count_measures(str(tmp_path), []) == ()
-    assert draw_examples(str(tmp_path)) == {}
+    assert draw_examples(str(tmp_path), ANY) == {}
     write_corpus(tmp_path, [])
     found = count_measures(str(tmp_path / "corpus"), [])
     assert [histogram.counted.total for histogram in found] == [0] * len(MEASURES)
-    assert draw_examples(str(tmp_path / "corpus")) == {}
+    assert draw_examples(str(tmp_path / "corpus"), ANY) == {}
 
 
 def test_examples_belong_to_their_kind_and_are_the_same_again(corpus: tuple[str, list[Row]]) -> None:
     folder, rows = corpus
-    found = draw_examples(folder)
-    assert found == draw_examples(folder)
     by_id = {row["id"]: row for row in rows}
     kinds: dict[tuple[str, str], int] = {}
     for row in rows:
         if "verdict" in row:
             kinds[row["source"], row["verdict"]] = kinds.get((row["source"], row["verdict"]), 0) + 1
+    found = draw_examples(folder, kinds)
+    assert found == draw_examples(folder, kinds)
+    some = next(iter(kinds))
+    assert draw_examples(folder, {some, ("web", "no such verdict")}).keys() == {some}
     assert {kind: len(examples) for kind, examples in found.items()} == {
         kind: min(PER_KIND, count) for kind, count in kinds.items()}
     for (source, verdict), examples in found.items():
@@ -94,7 +98,7 @@ def test_examples_belong_to_their_kind_and_are_the_same_again(corpus: tuple[str,
 def test_examples_are_drawn_fairly(tmp_path: Path) -> None:
     rows = [{"id": str(number), "source": "web", "verdict": "short", "text": ""} for number in range(3000)]
     write_corpus(tmp_path, rows, per_file=1000, per_group=100)
-    (examples,) = draw_examples(str(tmp_path / "corpus")).values()
+    (examples,) = draw_examples(str(tmp_path / "corpus"), {("web", "short")}).values()
     assert not all(int(example.id) < 1000 for example in examples)
 
 
@@ -106,5 +110,5 @@ def test_text_that_is_not_utf8_or_not_stored(tmp_path: Path) -> None:
                      schema=pa.schema([("id", pa.string()), ("source", pa.string()), ("language", pa.string()),
                                        ("verdict", pa.string()), ("cause", pa.string()), ("text", pa.large_string())]))
     pq.write_table(table, tmp_path / "rejected" / "a.parquet")
-    first, second = draw_examples(str(tmp_path))["web", "x"]
+    first, second = draw_examples(str(tmp_path), {("web", "x")})["web", "x"]
     assert first.text == "a" + "\ufffd" * 4 and second.text is None

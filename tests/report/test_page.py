@@ -252,3 +252,25 @@ def test_many_languages_fold_into_one_row(tmp_path: Path) -> None:
     _, page = read(tmp_path)
     rows = page.tables["By language"][2:]
     assert len(rows) == 201 and rows[-1][:3] == ["250 others", "250", "250"]
+
+
+def test_many_sources_with_many_verdicts_stay_small(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"id": f"{source}-{number}", "source": f"s{source}", "text": "lorem ipsum " * 200, "verdict": f"v{number % 50}"}
+        for source in range(70) for number in range(50 + source)
+    ]
+    write_corpus(tmp_path, rows, per_file=5000, per_group=1000)
+    html, page = read(tmp_path)
+    assert page.counts["h3"] == 60 and page.counts["details"] == 60 * 40 and len(html.encode()) < 2_000_000
+    assert html.count("drawn for the most frequent verdicts only") == 60 * 40 - 150
+    assert html.index("s69</bdi></h3>") < html.index("s68</bdi></h3>")
+    assert "Sources with fewer rejected documents are left out" in html
+
+
+def test_many_groups_and_many_languages_of_a_tokenizer(tmp_path: Path) -> None:
+    write_mixture(tmp_path, {f"web.l{number}": 1000 + number for number in range(300)})
+    write_tokenizer(tmp_path, bytes_per_token={f"l{number}": 1 + number / 100 for number in range(300)})
+    _, page = read(tmp_path)
+    assert "in 300 groups, of which the heaviest 200 are shown" in "".join(page.text)
+    table = page.tables["Bytes of text per token, the highest 200 of 300 languages"]
+    assert table[1][:2] == ["l299", "3.99"] and len(table) == 201
