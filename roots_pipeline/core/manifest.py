@@ -75,7 +75,12 @@ def read_manifest(folder: str, *, made_by: str | None = None) -> Manifest:
             f"the manifest has format {found}, this version reads format {_FORMAT}.", where=path,
             hint="Use the version of rootbloom that wrote it, or run the step again.",
         )
-    return Manifest(**value)
+    try:
+        return Manifest(**value)
+    except TypeError as error:
+        raise StaleDataError(
+            f"the manifest does not have the keys it should ({error}).", where=path, hint="Run the step again."
+        ) from error
 
 
 def check_files(folder: str, manifest: Manifest) -> None:
