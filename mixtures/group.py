@@ -18,7 +18,7 @@ from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import Lock
 from mixtures.order import build_order
 from mixtures.splits import sequences_of
-from roots_pipeline.core.errors import MixtureError
+from roots_pipeline.core.errors import MixtureError, StorageError
 from roots_pipeline.core.storage import join
 
 
@@ -58,7 +58,13 @@ class GroupSamples:
         reader = self.reader
         tokens, offsets, lengths = reader.tokens, reader.offsets, reader.lengths
         item = reader.dtype.itemsize
-        _gather(tokens, offsets, lengths, item, self._documents, first, start, last, end + 1, out)
+        filled = _gather(tokens, offsets, lengths, item, self._documents, first, start, last, end + 1, out)
+        if filled != len(out):
+            raise StorageError(
+                f"sample {number} does not hold {len(out)} tokens, so its cached order is damaged.",
+                where=reader.prefix,
+                hint="Delete the cache folder of the mixture; it is rebuilt.",
+            )
         return out
 
     def spans(self, number: int) -> list[Span]:
@@ -131,14 +137,20 @@ def _gather(
     last: int,
     end: int,
     out: npt.NDArray[np.int64],
-) -> None:
-    """Copy tokens `start` of document `first` up to, but not including, `end` of document `last`."""
+) -> int:
+    """Copy token `start` of document `first` up to, but not including, `end` of document `last`.
+
+    Returns how many tokens were copied, or -1 instead of writing past `out`.
+    """
     filled = 0
     for position in range(first, last + 1):
         sequence = documents[position]
         begin = start if position == first else 0
         stop = end if position == last else lengths[sequence]
+        if filled + stop - begin > len(out):
+            return -1
         base = offsets[sequence] // item_bytes
         for token in range(begin, stop):
             out[filled] = tokens[base + token]
             filled += 1
+    return filled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,14 @@ def test_the_cache_is_used_and_gives_the_same(tmp_path: Path, monkeypatch: pytes
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir()} == files
 
 
+def test_many_readers_at_once_build_one_cache(tmp_path: Path) -> None:
+    path = build_mixture(tmp_path, numbered_groups(SIZES))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: read(BlendedDataset(path, "train", 50)), range(4)))
+    assert found == [found[0]] * 4
+    assert not [file.name for file in (tmp_path / "cache").iterdir() if file.name.startswith(".")]
+
+
 @pytest.mark.parametrize("change", ["seed", "sequence_length", "variant", "samples", "side"])
 def test_other_questions_find_other_arrays(tmp_path: Path, change: str) -> None:
     path = build_mixture(tmp_path, numbered_groups(SIZES))
@@ -188,6 +197,14 @@ def test_a_damaged_cache(tmp_path: Path) -> None:
         file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(StorageError, match=r"cached index cannot be read.*Delete this cache folder"):
         BlendedDataset(path, "train", 50)
+    BlendedDataset(path, "train", 50, cache=str(tmp_path / "other"))
+    for file in (tmp_path / "other").glob("order-*-sample.npy"):
+        starts = np.load(file)
+        starts[1:] = starts[-1]
+        np.save(file, starts)
+    damaged = BlendedDataset(path, "train", 50, cache=str(tmp_path / "other"))
+    with pytest.raises(StorageError, match="its cached order is damaged"):
+        read(damaged)
 
 
 def test_validation_sets(tmp_path: Path) -> None:

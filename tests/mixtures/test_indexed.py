@@ -119,6 +119,17 @@ def test_an_interrupted_writer_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk(tmp_path: Path) -> None:
+    for count in (10, 1_000_000):  # found when closing, and while writing
+        with (
+            pytest.raises(OSError, match="No space left"),
+            IndexedWriter("/dev/full", str(tmp_path / "x.idx"), "uint16") as writer,
+        ):
+            writer.append(np.ones(count, np.int64), np.array([count]))
+    assert not (tmp_path / "x.idx").exists()
+
+
 def test_what_a_writer_refuses(tmp_path: Path) -> None:
     def append(tokens: list[int], lengths: list[int], counts: list[int] | None = None, dtype: str = "uint16") -> None:
         with IndexedWriter(str(tmp_path / "x.bin"), str(tmp_path / "x.idx"), dtype) as writer:
