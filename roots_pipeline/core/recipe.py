@@ -2,7 +2,7 @@
 
 A recipe file has up to four sections, one for each package: `corpus`, `tokenizer`, `mixture`, `train`. A key or a
 section that is missing comes from the recipe named by `extends` (default `sample`), so a user's file only says what
-is different. A recipe is named (`sample`: the file `recipes/sample.yaml` of the package) or given by path.
+is different. A recipe is named (`sample`: the file `recipes/sample.yaml` of each package) or given by path.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from roots_pipeline.core.errors import RecipeError
 
 SECTIONS = ("corpus", "tokenizer", "mixture", "train")
+PACKAGES = ("roots_pipeline", "tokenizer", "mixtures", "train")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -51,7 +52,7 @@ def _merged(
         if key not in (*SECTIONS, "extends"):
             hint = nearest(str(key), (*SECTIONS, "extends"))
             raise RecipeError(f"unknown section '{key}'.", where=f"{path}:{lines.get((key,), 1)}", hint=hint)
-    base = document.get("extends", None if path.parent == folder else "sample")
+    base = document.get("extends", None if path == folder / "sample.yaml" else "sample")
     values: dict[str, Any] = {}
     origins: dict[str, tuple[Path, dict[tuple[Any, ...], int]]] = {}
     if base is not None:
@@ -75,11 +76,14 @@ def _locate(recipe: str, folder: Path) -> Path:
         if not path.is_file():
             raise RecipeError("there is no such recipe file.", where=recipe, hint="Check the path given as RECIPE.")
         return path
-    built_in = folder / f"{recipe}.yaml"
-    if not built_in.is_file():
-        names = [entry.stem for entry in folder.glob("*.yaml")]
+    # A name is good for the whole chain even if only one package has a recipe of that name: its section is used where
+    # it matters, and the other packages take what the recipe extends.
+    folders = [folder, *(folder.parent.parent / package / folder.name for package in PACKAGES)]
+    built_in = next((found for place in folders if (found := place / f"{recipe}.yaml").is_file()), None)
+    if built_in is None:
+        names = {entry.stem for place in folders for entry in place.glob("*.yaml")}
         raise RecipeError(f"there is no built-in recipe '{recipe}'.", where=str(folder.parent.name),
-                          hint=nearest(recipe, names) + " A path to your own must end in .yaml.")
+                          hint=nearest(recipe, sorted(names)) + " A path to your own must end in .yaml.")
     return built_in
 
 

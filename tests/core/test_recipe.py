@@ -25,8 +25,8 @@ class Section(BaseModel):
 
 @pytest.fixture
 def built_in(tmp_path: Path) -> Path:
-    folder = tmp_path / "recipes"
-    folder.mkdir()
+    folder = tmp_path / "tokenizer" / "recipes"
+    folder.mkdir(parents=True)
     (folder / "sample.yaml").write_text("tokenizer:\n  vocab_size: 300\n  inner: {size: 5}\n")
     return folder
 
@@ -72,3 +72,10 @@ def test_a_circle_of_extends_is_named(built_in: Path) -> None:
     path = built_in.parent / "mine.yaml"
     with pytest.raises(RecipeError, match="circle"):
         load(built_in, f"extends: {path}\n")
+
+
+def test_a_name_that_only_another_package_knows_means_what_it_extends(built_in: Path) -> None:
+    other = built_in.parent.parent / "train" / "recipes"
+    other.mkdir(parents=True, exist_ok=True)
+    (other / "large.yaml").write_text("train: {hidden: 7}\n")
+    assert load_section("large", "tokenizer", Section, built_in).vocab_size == 300
