@@ -52,7 +52,8 @@ def test_against_brute_force(texts: list[tuple[str, str]], shards: int, ignore: 
 
 def test_documents_dropped_before_do_not_take_part() -> None:
     stage = ExactDuplicates()
-    rows = [{"id": "a", "text": "same", "source": "s", "verdict": "word_count"}, {"id": "b", "text": "same", "source": "s"}]
+    dropped = {"id": "a", "text": "same", "source": "s", "verdict": "word_count"}
+    rows = [dropped, {"id": "b", "text": "same", "source": "s"}]
     batch = stage.prepare()(make_batch(rows))
     assert stage.emit(batch, 0, 0).column("row").to_pylist() == [1]
     assert stage.resolve(stage.emit(batch, 0, 0)).num_rows == 0
