@@ -57,10 +57,22 @@ def write_counts(path: str, slices: Iterable[pa.Table]) -> int:
     """Write slices of a sorted table to a local path; returns the number of rows."""
     rows = 0
     with pq.ParquetWriter(path, COUNT_SCHEMA, compression="zstd") as writer:
-        for part in slices:
-            writer.write_table(part, row_group_size=_ROWS)
+        for part in _even_slices(slices):
+            writer.write_table(part)
             rows += len(part)
     return rows
+
+
+def _even_slices(slices: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows, _ROWS at a time: equal tables give equal bytes however they were cut."""
+    waiting = COUNT_SCHEMA.empty_table()
+    for part in slices:
+        waiting = pa.concat_tables([waiting, part]).combine_chunks()
+        while len(waiting) >= _ROWS:
+            yield waiting.slice(0, _ROWS)
+            waiting = waiting.slice(_ROWS)
+    if len(waiting):
+        yield waiting
 
 
 def read_counts(path: str) -> Iterator[pa.Table]:

@@ -1,7 +1,8 @@
 """Write a vocabulary as the files that Hugging Face's `tokenizers` and `transformers` load.
 
-`tokenizer.json` has BLOOM's pre-tokenizer, post-processor and decoder to the letter; `tokenizer_config.json`
-and `special_tokens_map.json` name the special tokens. Equal vocabularies give equal bytes.
+`tokenizer.json` has BLOOM's pre-tokenizer to the letter; post-processor and decoder are ByteLevel, of whose flags only
+`trim_offsets` has an effect. `tokenizer_config.json` and `special_tokens_map.json` name the special tokens. Equal
+vocabularies give equal bytes.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def tokenizer_json(vocabulary: Vocabulary) -> dict[str, Any]:
             "type": "Sequence",
             "pretokenizers": [
                 {"type": "Split", "pattern": {"Regex": PATTERN}, "behavior": "Isolated", "invert": False},
-                _byte_level(trim_offsets=True),
+                _byte_level(add_prefix_space=False, trim_offsets=True, use_regex=False),
             ],
         },
-        "post_processor": _byte_level(trim_offsets=False),
-        "decoder": _byte_level(trim_offsets=True),
+        "post_processor": _byte_level(add_prefix_space=True, trim_offsets=False, use_regex=True),
+        "decoder": _byte_level(add_prefix_space=True, trim_offsets=True, use_regex=True),
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -71,8 +72,8 @@ def tokenizer_json(vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
-def _byte_level(*, trim_offsets: bool) -> dict[str, Any]:
-    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": trim_offsets, "use_regex": False}
+def _byte_level(**flags: bool) -> dict[str, Any]:
+    return {"type": "ByteLevel", **flags}
 
 
 def _dump(content: Any) -> bytes:
