@@ -30,15 +30,13 @@ RIGHT = {
 @pytest.fixture(scope="session")
 def verdicts(chain: Chain) -> dict[str, str]:
     """Verdict of every document of the sources `web` and `code` by id; '' for kept ones."""
-    found = {}
+    found: dict[str, str] = {}
     for part in ("documents", "rejected"):
         for path in (chain.run / "corpus" / part).glob("*.parquet"):
             table = pq.read_table(path)
             names = table.column("verdict").to_pylist() if part == "rejected" else [""] * table.num_rows
-            sources = table.column("source").to_pylist()
-            for key, source, verdict in zip(table.column("id").to_pylist(), sources, names, strict=True):
-                if source in ("web", "code"):
-                    found[key] = verdict
+            rows = zip(table.column("id").to_pylist(), table.column("source").to_pylist(), names, strict=True)
+            found |= {key: verdict for key, source, verdict in rows if source in ("web", "code")}
     return found
 
 

@@ -66,7 +66,7 @@ def many(tmp_path: Path) -> str:
     """Six files with duplicates within and across them; each becomes a shard."""
     dice = random.Random(3)
     for number in range(6):
-        texts = [" ".join(dice.choice("one two three four five".split()) for _ in range(dice.randint(1, 6)))
+        texts = [" ".join(dice.choice(["one", "two", "three", "four", "five"]) for _ in range(dice.randint(1, 6)))
                  for _ in range(40)]
         write_lines(tmp_path / "in" / f"{number}.jsonl", texts, f"f{number}-")
     return write_recipe(tmp_path, [{"name": "s", "kind": "jsonl", "path": str(tmp_path / "in")}], WORDS, shard_size=1)
@@ -154,8 +154,8 @@ def test_kill_at_random_moments_ends_with_the_same_bytes(tmp_path: Path, many: s
 
 def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: Path) -> None:
     good = {
-        "truncated.jsonl.gz": (224, 1), "bad_utf8.jsonl": (4, 1), "not_json.jsonl": (0, 7), "missing_text.jsonl": (3, 3),
-        "text_is_number.jsonl": (2, 6), "nul_bytes.jsonl": (3, 2), "empty.jsonl": (0, 0), "deep_nesting.jsonl": (2, 2),
+        "truncated.jsonl.gz": (224, 1), "bad_utf8.jsonl": (4, 1), "not_json.jsonl": (0, 7),
+        "missing_text.jsonl": (3, 3), "text_is_number.jsonl": (2, 6), "nul_bytes.jsonl": (3, 2), "empty.jsonl": (0, 0), "deep_nesting.jsonl": (2, 2),
         "bom.jsonl": (4, 0), "crlf.jsonl": (5, 0), "lone_surrogate.jsonl": (3, 2), "truncated.parquet": (0, 1),
         "not_gzip.jsonl.gz": (6, 0), "long.jsonl": (1, 0),
     }
@@ -172,7 +172,7 @@ def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: P
     assert done.returncode == 0, done.stderr
     assert "25 records could not be read" in done.stdout
     manifest = orjson.loads((tmp_path / "corpus" / "manifest.json").read_bytes())
-    read = {source: 0 for source in (entry["name"] for entry in sources)}
+    read = dict.fromkeys((entry["name"] for entry in sources), 0)
     for source, _, _, documents, _ in manifest["counts"]["by_source_language_verdict"]:
         read[source] += documents
     assert list(read.values()) == [documents for documents, _ in good.values()]
@@ -188,7 +188,7 @@ def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: P
     [
         ({"sources": [{"name": "s", "kind": "jsonl", "path": "nowhere/x.jsonl"}]}, SourceError, ["nowhere", "exist"]),
         ({"sources": [{"name": "s", "kind": "jsonk", "path": "x"}]}, RecipeError, ["'jsonk'", "'jsonl'"]),
-        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "lang": "en"}]}, RecipeError, ["'lang'", "'language'"]),
+        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "lang": "e"}]}, RecipeError, ["'lang'", "'language'"]),
         ({"stages": [{"stage": "exact_duplicate"}]}, RecipeError, ["'exact_duplicate'", "'exact_duplicates'"]),
         ({"stages": [{"stage": "exact_duplicates", "ignor": 1}]}, RecipeError, ["'ignor'", "'ignore'"]),
         ({"stages": [{"stage": "exact_duplicates", "ignore": "x"}]}, RecipeError, ["ignore", "'x'"]),
