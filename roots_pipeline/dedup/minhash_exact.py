@@ -58,7 +58,7 @@ class ExactJaccard(Exchange):
         hub_shard, hub_row, part = (checks.column(name).to_numpy() for name in checks.column_names)
         columns = [
             comparison_keys(hub_shard, hub_row, part), np.full(len(rows), shard, np.int32), rows + first_row,
-            hub_shard, hub_row, part, source_ranks(batch.column("source").take(at), self.prefer),
+            hub_shard, hub_row, part, source_ranks(batch.column("source"), self.prefer).take(at),
             batch.column("id").take(at).cast(pa.large_string()), sets.take(pa.array(place)),
         ]
         return pa.table(columns, schema=_ENTRIES)

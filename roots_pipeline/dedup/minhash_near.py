@@ -58,7 +58,7 @@ class NearPairs(Exchange):
         at = pa.array(rows)
         columns = {
             "key": buckets.column("bucket"), "shard": np.full(len(rows), shard, np.int32), "row": rows + first_row,
-            "rank": source_ranks(batch.column("source").take(at), self.prefer),
+            "rank": source_ranks(batch.column("source"), self.prefer).take(at),
             "id": batch.column("id").take(at).cast(pa.large_string()),
             "signature": batch.column(self.signature.column).take(at),
         }

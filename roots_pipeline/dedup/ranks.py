@@ -13,24 +13,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ORDER = [(name, "ascending") for name in ("rank", "id", "shard", "row")]
 
-
-def source_ranks(sources: pa.Array, prefer: Sequence[str]) -> pa.Array:
+def source_ranks(sources: pa.Array | pa.ChunkedArray, prefer: Sequence[str]) -> pa.Array | pa.ChunkedArray:
     """int32 ranks of sources: the place in `prefer`; sources not named there rank behind, all alike."""
-    place = {name: rank for rank, name in enumerate(prefer)}
-    return pa.array([place.get(name, len(place)) for name in sources.to_pylist()], pa.int32())
+    return pc.fill_null(pc.index_in(sources, pa.array(prefer, pa.string())), len(prefer)).cast(pa.int32())
 
 
-def number_documents(documents: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Numbers of documents, best first, for rows (rank, id, shard, row) that may name a document more than once.
+def number_documents(entries: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers of documents, best first, for entries (rank, id, shard, row) that may name a document more than once.
 
-    Returns the number of each row, and a row that names each document.
+    Returns the document's number for each entry, and an entry of each document.
     """
-    order = pc.sort_indices(documents, sort_keys=_ORDER).to_numpy()
-    shard, row = documents.column("shard").to_numpy()[order], documents.column("row").to_numpy()[order]
+    shard, row = entries.column("shard").to_numpy(), entries.column("row").to_numpy()
+    order = np.lexsort((row, shard))
     new = np.ones(len(order), bool)
-    new[1:] = (shard[1:] != shard[:-1]) | (row[1:] != row[:-1])
+    new[1:] = (shard[order][1:] != shard[order][:-1]) | (row[order][1:] != row[order][:-1])
+    examples = order[new]
+    keys = [(name, "ascending") for name in ("rank", "id", "shard", "row")]
+    by_rank = pc.sort_indices(entries.take(pa.array(examples)), sort_keys=keys).to_numpy()
+    place = np.empty(len(examples), np.int64)
+    place[by_rank] = np.arange(len(examples))
     numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(new) - 1
-    return numbers, order[new].astype(np.int64)
+    numbers[order] = place[np.cumsum(new) - 1]
+    return numbers, examples[by_rank]

@@ -67,7 +67,7 @@ class Survivors(Exchange):
         at = pa.array(rows)
         columns = [
             np.zeros(len(rows), np.uint64), np.full(len(rows), shard, np.int32), rows + first_row,
-            source_ranks(batch.column("source").take(at), self.prefer),
+            source_ranks(batch.column("source"), self.prefer).take(at),
             batch.column("id").take(at).cast(pa.large_string()), *pairs.columns,
         ]
         return pa.table(columns, schema=_ENTRIES)

@@ -63,9 +63,13 @@ def run(stage: Exchange, rows: Rows, shards: int = 1, partitions: int = 1, seed:
                    for shard, part in enumerate(batches)]
         outcome.entries.append(entries)
         outcome.findings.append(found)
-    done = [[row for batch in part for row in batch.to_pylist()] for part in batches]
+    done = [[_public(row) for batch in part for row in batch.to_pylist()] for part in batches]
     outcome.rows = [done[number % shards][number // shards] for number in range(len(rows))]
     return outcome
+
+
+def _public(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
 def _numbered(part: Sequence[pa.RecordBatch]) -> list[tuple[int, pa.RecordBatch]]:
