@@ -155,7 +155,8 @@ def test_kill_at_random_moments_ends_with_the_same_bytes(tmp_path: Path, many: s
 def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: Path) -> None:
     good = {
         "truncated.jsonl.gz": (224, 1), "bad_utf8.jsonl": (4, 1), "not_json.jsonl": (0, 7),
-        "missing_text.jsonl": (3, 3), "text_is_number.jsonl": (2, 6), "nul_bytes.jsonl": (3, 2), "empty.jsonl": (0, 0), "deep_nesting.jsonl": (2, 2),
+        "missing_text.jsonl": (3, 3), "text_is_number.jsonl": (2, 6), "nul_bytes.jsonl": (3, 2),
+        "empty.jsonl": (0, 0), "deep_nesting.jsonl": (2, 2),
         "bom.jsonl": (4, 0), "crlf.jsonl": (5, 0), "lone_surrogate.jsonl": (3, 2), "truncated.parquet": (0, 1),
         "not_gzip.jsonl.gz": (6, 0), "long.jsonl": (1, 0),
     }
@@ -188,7 +189,7 @@ def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: P
     [
         ({"sources": [{"name": "s", "kind": "jsonl", "path": "nowhere/x.jsonl"}]}, SourceError, ["nowhere", "exist"]),
         ({"sources": [{"name": "s", "kind": "jsonk", "path": "x"}]}, RecipeError, ["'jsonk'", "'jsonl'"]),
-        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "lang": "e"}]}, RecipeError, ["'lang'", "'language'"]),
+        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "lang": 1}]}, RecipeError, ["'lang'", "'language'"]),
         ({"stages": [{"stage": "exact_duplicate"}]}, RecipeError, ["'exact_duplicate'", "'exact_duplicates'"]),
         ({"stages": [{"stage": "exact_duplicates", "ignor": 1}]}, RecipeError, ["'ignor'", "'ignore'"]),
         ({"stages": [{"stage": "exact_duplicates", "ignore": "x"}]}, RecipeError, ["ignore", "'x'"]),
