@@ -1,0 +1,92 @@
+"""What findings do to a batch: measures are noted, documents get a verdict, passages are cut out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from roots_pipeline.core.documents import kept, text_buffers, with_columns
+from roots_pipeline.decontamination.cutting import Span, count_words, cut
+from roots_pipeline.decontamination.index import EvaluationIndex, Ints
+from roots_pipeline.decontamination.scanning import ITEM, OVERLAP, find_hits
+
+VERDICT = "contaminated"
+_NOTHING = np.empty(0, np.int64)
+
+
+class Contamination(NamedTuple):
+    """What contaminates a document: the item most of which it holds, and all finds of contaminating items."""
+
+    cause: str
+    found: Ints
+
+
+def measured_overlaps(findings: pa.Table, first_row: int) -> dict[int, float]:
+    """The largest overlap of each row of a batch that heard back."""
+    largest: dict[int, float] = {}
+    for row, overlap in zip(findings.column("row").to_pylist(), findings.column("overlap").to_pylist(), strict=True):
+        largest[row - first_row] = max(overlap, largest.get(row - first_row, 0.0))
+    return largest
+
+
+def contaminations(findings: pa.Table, first_row: int) -> dict[int, Contamination]:
+    """The rows of a batch that are contaminated; of equal overlaps the first item is the cause."""
+    own: dict[int, list[tuple[float, int, str, list[int]]]] = {}
+    for line in findings.filter(findings.column("contaminated")).to_pylist():
+        own.setdefault(line["row"] - first_row, []).append(
+            (-line["overlap"], line["item"], line["cause"], line["found"]))
+    return {row: Contamination(min(lines)[2], np.unique([hit for line in lines for hit in line[3]]))
+            for row, lines in own.items()}
+
+
+def similar_documents(batch: pa.RecordBatch, threshold: float) -> dict[int, Contamination]:
+    """The rows whose similarity, which the scan measured, is above the threshold."""
+    similar = kept(batch) & (batch.column(OVERLAP).to_numpy(zero_copy_only=False) > threshold)
+    items = batch.column(ITEM).to_pylist()
+    return {row: Contamination(items[row], _NOTHING) for row in np.flatnonzero(similar).tolist()}
+
+
+def with_measures(
+    batch: pa.RecordBatch, largest: Mapping[int, float], found: Mapping[int, Contamination]
+) -> pa.RecordBatch:
+    """Note overlaps and contaminating items."""
+    overlaps, items = batch.column(OVERLAP).to_pylist(), batch.column(ITEM).to_pylist()
+    for row, overlap in largest.items():
+        overlaps[row] = overlap
+    for row, contamination in found.items():
+        items[row] = contamination.cause
+    return with_columns(batch, {OVERLAP: pa.array(overlaps, pa.float64()), ITEM: pa.array(items, pa.string())})
+
+
+def with_verdicts(batch: pa.RecordBatch, found: Mapping[int, Contamination]) -> pa.RecordBatch:
+    """Drop contaminated documents."""
+    verdicts, causes = batch.column("verdict").to_pylist(), batch.column("cause").to_pylist()
+    for row, contamination in found.items():
+        verdicts[row], causes[row] = VERDICT, contamination.cause
+    return with_columns(batch, {"verdict": pa.array(verdicts, pa.string()), "cause": pa.array(causes, pa.string())})
+
+
+def with_cuts(
+    batch: pa.RecordBatch, index: EvaluationIndex, found: Mapping[int, Contamination], shortest_rest: float
+) -> pa.RecordBatch:
+    """Cut out what contaminates documents; drop those of which fewer words than `shortest_rest` are left, uncut."""
+    rows = sorted(found)
+    texts = batch.column("text").take(pa.array(rows))
+    spans: dict[int, list[Span]] = {row: [] for row in rows}
+    for place, what, start, stop in find_hits(index, texts, np.ones(len(rows), np.bool_)).tolist():
+        if what in found[rows[place]].found:
+            spans[rows[place]].append((start, stop))
+    data, offsets = text_buffers(texts)
+    left = [cut(data[begin:end].tobytes(), [(start - begin, stop - begin) for start, stop in spans[row]])
+            for row, (begin, end) in zip(rows, pairwise(offsets.tolist()), strict=True)]
+    new = {row: text for row, text, words in zip(rows, left, count_words(left), strict=True) if words >= shortest_rest}
+    changed = np.zeros(batch.num_rows, np.bool_)
+    changed[list(new)] = True
+    replacements = pa.array(list(new.values()), pa.large_binary()).cast(pa.large_string())
+    texts = pc.replace_with_mask(batch.column("text"), pa.array(changed), replacements)
+    return with_verdicts(with_columns(batch, {"text": texts}), {row: found[row] for row in rows if row not in new})

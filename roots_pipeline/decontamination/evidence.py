@@ -1,0 +1,59 @@
+"""How much of which evaluation items a document holds.
+
+Overlap (rule `overlap`): let w(g) be what n-gram g of an item is worth (see `indexing`), and F the n-grams of the item
+that the document has. With each word of the item counted once and by its size,
+
+    overlap = sum over words of max{w(g): g in F covers the word} / sum over words of max{w(g): g covers the word}
+
+that is, the share of the item's distinctive words that lie in n-grams the document has, wherever they stand there. As
+words are counted and not n-grams, one changed word costs a word, not 13 n-grams. The longest run is the same sum over
+adjacent words of the item.
+
+Jaccard (rule `jaccard`): n-grams that item and document share, by those that either has, both as sets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Weights
+
+
+class Evidence(NamedTuple):
+    """What a document holds of one item."""
+
+    item: int
+    overlap: float  # 0 to 1
+    run: float  # longest run, in words
+    grams: Ints  # n-grams of the item that the document has, ascending
+
+
+def overlaps_with(index: EvaluationIndex, grams: Ints) -> list[Evidence]:
+    """Evidence for each item of which a document with these n-grams (ascending) has any."""
+    items, _ = index.items_with(grams)
+    found = []
+    for item in items.tolist():
+        of_item = index.grams_of(item)
+        has = np.isin(of_item, grams)
+        overlap, run = measure(index, item, has, index.weights_of(item), float(index.totals[item]))
+        found.append(Evidence(item, overlap, run, np.unique(of_item[has])))
+    return found
+
+
+def measure(index: EvaluationIndex, item: int, has: Bools, weights: Weights, total: float) -> tuple[float, float]:
+    """(overlap, longest run) if the document has the n-grams marked by `has`, with these weights and this total."""
+    covered, run = index.cover(item, has, weights)
+    return min(1.0, covered / total) if total > 0 else 0.0, run
+
+
+def best_jaccard(index: EvaluationIndex, grams: Ints, document_grams: int) -> tuple[int, float]:
+    """(item, similarity) of the item most similar to a document of `document_grams` different n-grams.
+
+    `grams` are those of them that the index has. Of equally similar items it is the first.
+    """
+    items, shared = index.items_with(grams)
+    similar = shared / (index.gram_counts[items] + document_grams - shared)
+    best = int(np.argmax(similar))
+    return int(items[best]), float(similar[best])

@@ -1,0 +1,91 @@
+"""The index of evaluation items: what a scan of texts looks for, and what each find is worth. `indexing` makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roots_pipeline.text.contamination_cover import cover
+from roots_pipeline.text.contamination_tables import Tables
+
+Rule = Literal["overlap", "jaccard"]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Weights = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """What an index depends on besides the items; the fields are explained in `stage.Decontaminate`."""
+
+    rule: Rule = "overlap"
+    ngram: int = 13
+    common_items: int = 10
+    short_minimum: float = 5
+    short_anywhere: float = 8
+
+
+class Tally(NamedTuple):
+    """What became of the items of one set."""
+
+    name: str
+    items: int
+    repeated: int  # the same words as an earlier item of the set, which stands for both
+    by_ngrams: int
+    as_a_whole: int
+    too_short: int
+    too_common: int  # no n-gram of it is worth anything
+
+    @property
+    def unsearchable(self) -> int:
+        """Items that cannot be found."""
+        return self.too_short + self.too_common
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationIndex:
+    """Items are numbered over all sets in order; n-grams that are worth something, in order of their hash.
+
+    Arrays over words hold all items one after the other: those of item k are `first[k]:first[k + 1]`.
+    """
+
+    tallies: tuple[Tally, ...]  # of sets
+    ids: tuple[str, ...]  # of items
+    set_of: Ints  # item -> set
+    ngram: int
+    first: Ints
+    sizes: npt.NDArray[np.uint8]  # of words, in twelfths
+    grams: Ints  # the n-gram that begins at a word, -1 for none
+    weights: Weights  # what that n-gram is worth for the item
+    posting_first: Ints  # the items that have n-gram g: postings[posting_first[g]:posting_first[g + 1]]
+    postings: Ints
+    gram_counts: Ints  # different n-grams of each item
+    totals: npt.NDArray[np.float64]  # weighted words of each item; 0 if n-grams cannot find it
+    shorts: Ints  # number of a short item -> item
+    tables: Tables
+
+    def name(self, item: int) -> str:
+        """`<set>/<item id>`."""
+        return f"{self.tallies[self.set_of[item]].name}/{self.ids[item]}"
+
+    def grams_of(self, item: int) -> Ints:
+        """The n-gram that begins at each word of an item, -1 for none."""
+        return self.grams[self.first[item] : self.first[item + 1]]
+
+    def weights_of(self, item: int) -> Weights:
+        """What each n-gram of `grams_of` is worth."""
+        return self.weights[self.first[item] : self.first[item + 1]]
+
+    def cover(self, item: int, found: Bools, weights: Weights) -> tuple[float, float]:
+        """(words covered, longest run) of an item if these of its n-grams are found (`text.contamination_cover`)."""
+        return cover(found, weights, self.sizes[self.first[item] : self.first[item + 1]], self.ngram)
+
+    def items_with(self, grams: Ints) -> tuple[Ints, Ints]:
+        """The items that have any of these n-grams, ascending, and how many of them each has."""
+        counts = self.posting_first[grams + 1] - self.posting_first[grams]
+        places = np.repeat(self.posting_first[grams] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        items, numbers = np.unique(self.postings[places], return_counts=True)
+        return items, numbers

@@ -1,0 +1,116 @@
+"""Documents that hold n-grams of the same item meet: what they send, and what they hear back.
+
+A document whose evidence may still suffice sends an entry of its own. All others of a batch only tell how common
+n-grams are, so they share one entry an item, and a phrase of the whole web does not make the entries grow with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS
+from roots_pipeline.decontamination.evidence import overlaps_with
+from roots_pipeline.decontamination.index import EvaluationIndex, Ints
+from roots_pipeline.decontamination.judging import Counts, Judged, Limits, judge_item
+
+_NO_ROW = -1
+_NO_GRAMS = np.empty(0, np.int64)
+# Spreads consecutive items over the key space (2^64 / golden ratio).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+ENTRY = pa.schema([
+    *KEY_FIELDS,  # the row is -1 where an entry stands for documents that need no verdict
+    pa.field("item", pa.int64()),
+    pa.field("documents", pa.int64()),
+    pa.field("grams", pa.list_(pa.int64())),  # n-grams of the item that these documents hold
+    pa.field("counts", pa.list_(pa.int64())),  # how many of the documents hold each
+])
+FINDING = pa.schema([
+    *FINDING_FIELDS,
+    pa.field("item", pa.int64()),
+    pa.field("overlap", pa.float64()),
+    pa.field("contaminated", pa.bool_()),
+    pa.field("found", pa.list_(pa.int64())),  # what contaminates the document, as in the working column
+])
+
+
+class _Entry(NamedTuple):
+    row: int
+    item: int
+    documents: int
+    grams: Ints
+    counts: Ints
+
+
+def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], shard: int) -> pa.Table:
+    """What documents send: `found` maps the row of each to its hits (see `ContaminationScan`)."""
+    entries: list[_Entry] = []
+    strays: dict[int, list[Ints]] = defaultdict(list)
+    whole: dict[int, list[int]] = defaultdict(list)
+    for row, hits in found.items():
+        for item in index.shorts[-1 - hits[hits < 0]].tolist():
+            whole[item].append(row)
+        for evidence in overlaps_with(index, hits[hits >= 0]):
+            if limits.reachable(evidence.overlap, evidence.run):
+                entries.append(_Entry(row, evidence.item, 1, evidence.grams, np.ones_like(evidence.grams)))
+            else:
+                strays[evidence.item].append(evidence.grams)
+    for item, parts in strays.items():
+        entries.append(_Entry(_NO_ROW, item, len(parts), *np.unique(np.concatenate(parts), return_counts=True)))
+    for item, rows in whole.items():
+        if limits.too_many(len(rows)):
+            entries.append(_Entry(_NO_ROW, item, len(rows), _NO_GRAMS, _NO_GRAMS))
+        else:
+            entries += [_Entry(row, item, 1, _NO_GRAMS, _NO_GRAMS) for row in rows]
+    items = np.array([entry.item for entry in entries], np.int64)
+    columns = [(items.astype(np.uint64) + np.uint64(1)) * _SPREAD, np.full(len(entries), shard, np.int32),
+               [entry.row for entry in entries], items, *([entry[k] for entry in entries] for k in (2, 3, 4))]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, ENTRY, strict=True)], schema=ENTRY)
+
+
+def judge_entries(index: EvaluationIndex, limits: Limits, entries: pa.Table) -> pa.Table:
+    """What documents hear back, from all entries of some items, in any order."""
+    item, shard, row, documents = (entries.column(name).to_numpy() for name in ("item", "shard", "row", "documents"))
+    grams, counts = _lists(entries.column("grams")), _lists(entries.column("counts"))
+    found: list[tuple[int, int, str, int, float, bool, Ints]] = []
+    for number, places in _groups(item):
+        own = [place for place in places if row[place] != _NO_ROW]
+        if not own:
+            continue
+        if index.totals[number] > 0:
+            strays = [place for place in places if row[place] == _NO_ROW]
+            stray_counts = Counts(np.concatenate([_NO_GRAMS, *(grams[place] for place in strays)]),
+                                  np.concatenate([_NO_GRAMS, *(counts[place] for place in strays)]))
+            judged = judge_item(index, number, [grams[place] for place in own], stray_counts, limits)
+        elif limits.too_many(int(documents[places].sum())):
+            judged = [Judged(0.0, False, _NO_GRAMS)] * len(own)
+        else:
+            judged = [Judged(1.0, True, -1 - np.searchsorted(index.shorts, [number]))] * len(own)
+        name = index.name(number)
+        found += [(int(shard[place]), int(row[place]), name, number, *result)
+                  for place, result in zip(own, judged, strict=True)]
+    columns = [[line[k] for line in found] for k in range(len(FINDING))]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, FINDING, strict=True)],
+                    schema=FINDING)
+
+
+def _groups(item: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each item and the places of its entries."""
+    order = np.argsort(item, kind="stable")
+    items, first = np.unique(item[order], return_index=True)
+    for number, (begin, end) in zip(items.tolist(), pairwise([*first.tolist(), len(order)]), strict=True):
+        yield number, order[begin:end]
+
+
+def _lists(column: pa.ChunkedArray) -> list[npt.NDArray[np.int64]]:
+    """The lists of a column without nulls."""
+    lists = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    values, bounds = lists.values.to_numpy(), lists.offsets.to_pylist()
+    return [values[a:b] for a, b in pairwise(bounds)]
