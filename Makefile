@@ -6,6 +6,7 @@ RECIPE ?= sample
 RUN ?= runs/sample
 WORKERS ?=
 PROCESSES ?= 1
+PROMPT ?= The old mill
 PYTHON ?= python3
 
 BIN := .venv/bin
@@ -13,7 +14,7 @@ READY := .venv/.ready
 options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
-.PHONY: help setup corpus tokenizer mixture train report generate check lint types test chain bench faults clean
+.PHONY: help setup corpus tokenizer mixture train report generate check lint types test bench faults clean
 .DEFAULT_GOAL := help
 
 help:  ## List the targets
@@ -40,8 +41,11 @@ mixture: $(READY)  ## RUN/corpus and RUN/tokenizer to RUN/mixture
 train: mixture  ## RUN/mixture to RUN/model (writes the mixture first)
 	$(BIN)/python -m train run $(options) --processes $(PROCESSES)
 	$(BIN)/python -m train export --run $(RUN)
-	$(BIN)/python -m train generate --run $(RUN) --prompt "The old mill"
+	$(BIN)/python -m train generate --run $(RUN) --prompt "$(PROMPT)"
 	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+generate: $(READY)  ## Print a continuation of PROMPT by RUN/model
+	$(BIN)/python -m train generate --run $(RUN) --prompt "$(PROMPT)"
 
 report: $(READY)  ## Write RUN/report.html from whatever is in RUN
 	$(BIN)/python -m roots_pipeline report --run $(RUN)
