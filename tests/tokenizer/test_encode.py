@@ -125,6 +125,7 @@ def test_a_full_cache_is_emptied(sample_file: str, sample: Path, monkeypatch: py
     expected = Encoder.from_file(sample_file).encode_column(column, append_eos=False)[0]
     for name, size in (("_CACHED_PIECES", 64), ("_CACHED_BYTES", 256), ("_CACHED_IDS", 80)):
         with monkeypatch.context() as patch:
+            patch.setattr(encode_module, "_CACHED_PIECES", 1 << 10)
             patch.setattr(encode_module, name, size)
             small = Encoder.from_file(sample_file)
         for _ in range(2):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from roots_pipeline.core.errors import EmptyOutputError, RecipeError, StaleDataError, TokenizerError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
@@ -22,6 +23,7 @@ from tests.tokenizer import peer
 from tests.tokenizer.corpora import sample_texts
 from tests.tokenizer.test_count import Row, expected, rows_of, write_shard
 from tokenizer import count_corpus as count_module
+from tokenizer.__main__ import app
 from tokenizer.config import TokenizerRecipe, load_tokenizer_recipe
 from tokenizer.count_corpus import count_corpus
 from tokenizer.counts_file import read_counts
@@ -230,31 +232,36 @@ def test_impossible_sizes_are_found_before_anything_runs(tmp_path: Path) -> None
         load_tokenizer_recipe(str(path))
 
 
-def command(*arguments: str, text: bytes = b"", seed: str = "0") -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "tokenizer", *arguments], input=text, env=environment, capture_output=True, check=False
-    )
+def command(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1"}
+    line = [sys.executable, "-m", "tokenizer", *arguments]
+    return subprocess.run(line, env=environment, capture_output=True, check=False)
 
 
-def test_commands(run: Path, tmp_path: Path) -> None:
-    """Two workers and other hash seeds give the same bytes; text goes in and ids come out."""
+def test_two_workers_and_another_hash_seed_give_the_same_bytes(run: Path, tmp_path: Path) -> None:
     here = train(run, vocab_size=1000, tensor_parallel=4, minimum_frequency=2)
     other = tmp_path / "other"
     (run / "corpus").rename(other.parent / "moved")
     other.mkdir()
     (other.parent / "moved").rename(other / "corpus")
-    done = command("train", "--recipe", "smoke", "--run", str(other), "--workers", "2", seed="1")
+    done = command("train", "--recipe", "smoke", "--run", str(other), "--workers", "2")
     assert done.returncode == 0 and b"1,000 tokens (1,024 rows of the embedding, 24 of them spare)" in done.stdout
     assert b'"event":"stage"' in done.stderr
     for name in set(WRITTEN) - {"manifest.json"}:
         assert (other / "tokenizer" / name).read_bytes() == here[name], name
-    counted = command("count", "--run", str(other), "--quiet", seed="2")
-    assert counted.returncode == 0 and b"90 documents" in counted.stdout and counted.stderr == b""
-    encoder = Encoder.from_file(str(other / "tokenizer" / "tokenizer.json"))
-    for arguments, text in ((("a b</s>",), b""), (("-",), b"a b</s>")):
-        shown = command("encode", "--run", str(other), *arguments, text=text)
-        assert list(map(int, shown.stdout.split())) == encoder.encode("a b</s>").tolist()
+
+
+def test_count_and_encode(run: Path) -> None:
+    counted = CliRunner().invoke(app, ["count", "--run", str(run), "--workers", "1", "--quiet"])
+    assert counted.exit_code == 0 and "90 documents" in counted.stdout and counted.stderr == ""
+    train(run)
+    encoder = Encoder.from_file(str(run / "tokenizer" / "tokenizer.json"))
+    expected_ids = encoder.encode("a b</s>").tolist()
+    for arguments, text in ((["a b</s>"], ""), (["-"], "a b</s>")):
+        shown = CliRunner().invoke(app, ["encode", "--run", str(run), *arguments], input=text)
+        assert list(map(int, shown.stdout.split())) == expected_ids
+    shown = CliRunner().invoke(app, ["encode", "--run", str(run), "a.", "--show"])
+    assert shown.stdout.splitlines()[1].split() == [str(encoder.encode(".")[0]), "b'.'"]
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
