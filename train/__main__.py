@@ -38,8 +38,9 @@ def run(
     """Train, continuing from the newest complete checkpoint."""
     from roots_pipeline.core.storage import lock_folder
     from train.job import is_finished, plan, work
-    from train.launch import is_worker, run_workers, world_size
+    from train.launch import is_worker, run_workers, share_processor, world_size
 
+    share_processor()
     progress = Progress(quiet=quiet)
     if is_worker():
         work(plan(recipe, folder, world_size()), progress, stop_after)
@@ -80,7 +81,7 @@ def generate(
     folder: RunFolder = _DEFAULT,
     prompt: Annotated[str, typer.Option(help="Text to continue; empty: a new document.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="New tokens at most.")] = 64,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0: always the likeliest token.")] = 0.0,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0: always the likeliest token.")] = 0.8,
     top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Sample from this share of the probability.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Another seed samples another text.")] = 0,
     quiet: Quiet = False,

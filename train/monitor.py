@@ -20,7 +20,7 @@ from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import write_bytes
 
 
-def matmul_peak(device: torch.device, size: int = 1024, seconds: float = 0.3) -> float:
+def matmul_peak(device: torch.device, size: int = 1024, seconds: float = 1.0) -> float:
     """Best float32 FLOP/s of a square matrix multiplication, added over all processes working at the same
     time."""
     left, right = torch.rand(size, size, device=device), torch.rand(size, size, device=device)
