@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange
-from roots_pipeline.dedup.greedy import best_kept_twin, best_of_component
+from roots_pipeline.dedup.greedy import best_kept_twin
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import distinct, spread
 
@@ -41,18 +41,13 @@ _FINDINGS = pa.schema([
 
 @dataclass(frozen=True, slots=True)
 class Survivors(Exchange):
-    """Verdict `verdict` for documents that are similar to one that stays.
-
-    `edges` is the column of pairs. With `closure` the best of each connected component stays and all others go, however
-    little they resemble it.
-    """
+    """Verdict `verdict` for documents that are similar to one that stays; `edges` is the column of pairs."""
 
     name: ClassVar[str] = "survivors"
     partitions: ClassVar[int | None] = 1
     verdict: str
     edges: str
     prefer: tuple[str, ...]
-    closure: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -80,7 +75,7 @@ class Survivors(Exchange):
         numbers, example = number_documents(documents)
         worse, better = numbers[: len(entries)], numbers[len(entries) :]
         once = distinct(worse, better)  # a pair may have been found more than once
-        cause = (best_of_component if self.closure else best_kept_twin)(worse[once], better[once], len(example))
+        cause = best_kept_twin(worse[once], better[once], len(example))
         lost = np.flatnonzero(cause >= 0)
         pairs, dropped = entries.take(pa.array(once)), documents.take(pa.array(example[lost]))
         ids = documents.column("id").take(pa.array(example[cause[lost]])).cast(pa.string())
