@@ -17,29 +17,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Weights
+from roots_pipeline.text.contamination_cover import cover_each
+
+Floats = npt.NDArray[np.float64]
 
 
 class Evidence(NamedTuple):
-    """What a document holds of one item."""
+    """What a document holds of the items of which it has any n-gram; arrays over these items."""
 
-    item: int
-    overlap: float  # 0 to 1
-    run: float  # longest run, in words
-    grams: Ints  # n-grams of the item that the document has, ascending
+    items: Ints
+    overlaps: Floats  # 0 to 1
+    runs: Floats  # longest run, in words
 
 
-def overlaps_with(index: EvaluationIndex, grams: Ints) -> list[Evidence]:
-    """Evidence for each item of which a document with these n-grams (ascending) has any."""
+def weigh(index: EvaluationIndex, grams: Ints) -> Evidence:
+    """The evidence in a document that has these n-grams (ascending)."""
     items, _ = index.items_with(grams)
-    found = []
-    for item in items.tolist():
-        of_item = index.grams_of(item)
-        has = np.isin(of_item, grams)
-        overlap, run = measure(index, item, has, index.weights_of(item), float(index.totals[item]))
-        found.append(Evidence(item, overlap, run, np.unique(of_item[has])))
-    return found
+    covered, runs = cover_each(items, grams, index.first, index.grams, index.weights, index.sizes, index.ngram)
+    return Evidence(items, np.minimum(1.0, covered / index.totals[items]), runs)
 
 
 def measure(index: EvaluationIndex, item: int, has: Bools, weights: Weights, total: float) -> tuple[float, float]:

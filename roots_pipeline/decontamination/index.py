@@ -83,6 +83,14 @@ class EvaluationIndex:
         """(words covered, longest run) of an item if these of its n-grams are found (`text.contamination_cover`)."""
         return cover(found, weights, self.sizes[self.first[item] : self.first[item + 1]], self.ngram)
 
+    def has(self, item: int, grams: Ints) -> Bools:
+        """For each word of an item whether the n-gram that begins there is one of these (ascending)."""
+        of_item = self.grams_of(item)
+        if not len(grams):
+            return np.zeros(len(of_item), np.bool_)
+        same: Bools = grams[np.minimum(np.searchsorted(grams, of_item), len(grams) - 1)] == of_item
+        return same
+
     def items_with(self, grams: Ints) -> tuple[Ints, Ints]:
         """The items that have any of these n-grams, ascending, and how many of them each has."""
         counts = self.posting_first[grams + 1] - self.posting_first[grams]

@@ -11,8 +11,9 @@ Rule `overlap`:
 - An n-gram in k items of a set is worth 1/k for each of them, and nothing if k > `common_items`: instructions and
   templates stand in many items. One with fewer than 4 different words that have a letter is worth nothing either; rows
   of numbers would be such.
-- A shorter item of at least `short_minimum` words (4 different ones of which have a letter) is one n-gram of its own
-  length. Of at least `short_anywhere` words it counts anywhere in a text, else only between two borders.
+- A shorter item of at least `short_minimum` words, 4 different ones with a letter and 25 characters (a Han character
+  counts as 3) is one n-gram of its own length. Of at least `short_anywhere` words it counts anywhere in a text, else
+  only between two borders. Shorter sentences are everyday phrases and stand in any novel.
 - What is left cannot be looked for; `Tally` says how many items that is.
 
 Rule `jaccard`: an item is the set of all its n-grams; one that is shorter than an n-gram is a single n-gram.
@@ -42,7 +43,7 @@ from roots_pipeline.text.contamination_tables import (
     Hashes,
     Shorts,
     Tables,
-    choose_anchor,
+    make_anchors,
     make_tables,
     run_hashes,
     varied_runs,
@@ -51,6 +52,7 @@ from roots_pipeline.text.contamination_tables import (
 from roots_pipeline.text.contamination_words import Words, read_words
 
 DIFFERENT_WORDS = 4
+SHORT_CHARACTERS = 25
 
 
 @lru_cache(maxsize=2)
@@ -103,6 +105,7 @@ class _Items:
     words: Words
     lengths: Ints  # units: words, or letters of scripts without spaces
     sizes: npt.NDArray[np.float64]  # words
+    characters: Ints
     whole: Hashes  # of all words of an item
 
 
@@ -111,10 +114,12 @@ def _read(sets: Sequence[tuple[str, Sequence[Item]]]) -> _Items:
     words = read_words(*text_buffers(texts), folding())
     begins, ends = words.first[:-1], words.first[1:]
     twelfths = np.concatenate([[0], np.cumsum(words.sizes, dtype=np.int64)])
+    characters = np.concatenate([[0], np.cumsum(words.lengths, dtype=np.int64)])
     return _Items(
         tuple(name for name, _ in sets), tuple(item.id for _, items in sets for item in items),
         np.repeat(np.arange(len(sets)), [len(items) for _, items in sets]), words, ends - begins,
-        (twelfths[ends] - twelfths[begins]) / WORD_SIZE, run_hashes(words.hashes, begins, ends, WHOLE),
+        (twelfths[ends] - twelfths[begins]) / WORD_SIZE, characters[ends] - characters[begins],
+        run_hashes(words.hashes, begins, ends, WHOLE),
     )
 
 
@@ -132,7 +137,7 @@ def _by_length(items: _Items, new: Bools, matching: Matching) -> tuple[Bools, Bo
     if matching.rule == "jaccard":
         return new, np.zeros(len(new), np.bool_)
     long = new & (items.sizes >= matching.ngram)
-    short = new & ~long & (items.sizes >= matching.short_minimum)
+    short = new & ~long & (items.sizes >= matching.short_minimum) & (items.characters >= SHORT_CHARACTERS)
     begins, ends = items.words.first[:-1][short], items.words.first[1:][short]
     short[short] = varied_runs(items.words.hashes, items.words.letters, begins, ends, DIFFERENT_WORDS)
     return long, short
@@ -192,18 +197,12 @@ def _tables(items: _Items, at: Ints, gram_hashes: Hashes, shorts: Ints, matching
             tails[mine] = run_hashes(words.hashes, ends[mine] - tail_sizes[number], ends[mine], kind)
     different, row = np.unique(tails, return_inverse=True)
     first = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(different)))])
-    anchor, stride = choose_anchor(min(matching.ngram, tail_sizes[0] or matching.ngram))
-    # An anchor lies within an n-gram or within an item that may be anywhere.
-    inside = np.zeros(len(words.hashes) + matching.ngram + 1, np.int64)
     gram_begins = np.flatnonzero(at >= 0)
-    np.add.at(inside, gram_begins, 1)
-    np.add.at(inside, gram_begins + matching.ngram - anchor + 1, -1)
-    np.add.at(inside, begins[anywhere], 1)
-    np.add.at(inside, begins[anywhere] + lengths[anywhere] - anchor + 1, -1)
-    anchors = window_hashes(words.hashes, anchor)
-    anchors = anchors[np.cumsum(inside)[: len(anchors)] > 0]
     return make_tables(
-        matching.ngram, matching.rule == "jaccard", anchor, stride, anchors, gram_hashes, different,
+        matching.ngram, matching.rule == "jaccard",
+        make_anchors(words.hashes, gram_begins, np.full(len(gram_begins), matching.ngram), matching.ngram),
+        make_anchors(words.hashes, begins[anywhere], lengths[anywhere], tail_sizes[0] or matching.ngram),
+        gram_hashes, different,
         Shorts(tail_sizes[0], tail_sizes[1], lengths, hashes, first, np.argsort(row, kind="stable")),
     )
 

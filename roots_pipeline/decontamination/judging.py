@@ -59,13 +59,13 @@ def judge_item(
     `strays`: those of all further documents, which hold too little of the item to need a verdict.
     """
     of_item, weights, total = index.grams_of(item), index.weights_of(item), float(index.totals[item])
-    have = [np.isin(of_item, grams) for grams in holdings]
+    have = [index.has(item, grams) for grams in holdings]
     if limits.common_documents:
         partial = [grams for grams, has in zip(holdings, have, strict=True)
                    if measure(index, item, has, weights, total)[0] < NEARLY_WHOLE]
         counted = Counts(np.concatenate([strays.grams, *partial]),
                          np.concatenate([strays.documents, *(np.ones_like(grams) for grams in partial)]))
-        weights = np.where(np.isin(of_item, _common(counted, limits)), np.float32(0), weights)
+        weights = np.where(index.has(item, _common(counted, limits)), np.float32(0), weights)
         left, _ = index.cover(item, of_item >= 0, weights)
         total = max(left, SMALLEST_TOTAL * total)
     worth = np.unique(of_item[weights > 0])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS
-from roots_pipeline.decontamination.evidence import overlaps_with
+from roots_pipeline.decontamination.evidence import weigh
 from roots_pipeline.decontamination.index import EvaluationIndex, Ints
 from roots_pipeline.decontamination.judging import Counts, Judged, Limits, judge_item
 
@@ -57,11 +57,13 @@ def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], s
     for row, hits in found.items():
         for item in index.shorts[-1 - hits[hits < 0]].tolist():
             whole[item].append(row)
-        for evidence in overlaps_with(index, hits[hits >= 0]):
-            if limits.reachable(evidence.overlap, evidence.run):
-                entries.append(_Entry(row, evidence.item, 1, evidence.grams, np.ones_like(evidence.grams)))
+        grams = hits[hits >= 0]
+        for item, overlap, run in zip(*(part.tolist() for part in weigh(index, grams)), strict=True):
+            of_item = np.unique(index.grams_of(item)[index.has(item, grams)])
+            if limits.reachable(overlap, run):
+                entries.append(_Entry(row, item, 1, of_item, np.ones_like(of_item)))
             else:
-                strays[evidence.item].append(evidence.grams)
+                strays[item].append(of_item)
     for item, parts in strays.items():
         entries.append(_Entry(_NO_ROW, item, len(parts), *np.unique(np.concatenate(parts), return_counts=True)))
     for item, rows in whole.items():

@@ -15,7 +15,7 @@ import pyarrow as pa
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.core.stages import Map
 from roots_pipeline.decontamination.evaluations import Evaluation
-from roots_pipeline.decontamination.evidence import best_jaccard, overlaps_with
+from roots_pipeline.decontamination.evidence import best_jaccard, weigh
 from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Matching
 from roots_pipeline.decontamination.indexing import load_index
 from roots_pipeline.text.contamination import Hits, scan_texts
@@ -57,7 +57,7 @@ class ContaminationScan(Map):
             found[row] = here = np.unique(whats)
             grams = here[here >= 0]
             if self.matching.rule == "overlap":
-                overlaps[row] = max((evidence.overlap for evidence in overlaps_with(index, grams)), default=0.0)
+                overlaps[row] = weigh(index, grams).overlaps.max(initial=0)
             else:
                 item, overlaps[row] = best_jaccard(index, grams, _count_grams(index, batch.column("text"), row))
                 names[row] = index.name(item)

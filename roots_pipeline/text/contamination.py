@@ -43,6 +43,7 @@ class _Block(NamedTuple):
     starts: Any  # int64: first byte of each word
     stops: Any  # int64: byte behind it
     borders: Any  # bool[words + 1]: whether a border, or the edge of the text, is before each word
+    places: Any  # int64[words + 1]: room for a list of places
 
 
 def scan_texts(
@@ -58,7 +59,8 @@ def scan_texts(
     order of texts.
     """
     room = _BLOCK + 2 * len(tables.powers) + 1
-    block = _Block(np.zeros(room, np.uint64), *(np.zeros(room, kind) for kind in (np.int64, np.int64, np.bool_)))
+    kinds: tuple[Any, ...] = (np.uint64, np.int64, np.int64, np.bool_, np.int64)
+    block = _Block(*(np.zeros(room, kind) for kind in kinds))
     hits = np.empty((_ROOM, 4), np.int64)
     count = _scan(data, offsets, wanted, folding, tables, block, hits)
     if count > len(hits):
@@ -80,7 +82,8 @@ def _scan(data, offsets, wanted, folding, tables, block, hits):
         if not wanted[text]:
             continue
         i, end = offsets[text], offsets[text + 1]
-        words, ask, judged, more = 0, tables.anchor, 0, True
+        words, judged, more = 0, 0, True
+        gram_place, short_place = tables.grams.size, tables.anywhere.size
         block.sums[0], block.borders[0] = np.uint64(0), True
         while more:
             i, words, more = _read_block(data, i, end, folding, block, words)
@@ -88,14 +91,18 @@ def _scan(data, offsets, wanted, folding, tables, block, hits):
             if tables.shorts.bounded:
                 found = _judge_borders(tables, block, max(judged + 1, tables.shorts.bounded), last, text, hits, found)
                 judged = last
-            ask, found = _ask(tables, block, ask, last, more, text, hits, found)
+            if tables.shorts.anywhere:
+                short_place, found = _ask(tables, tables.anywhere, _find_anywhere, block, short_place, last, more, text,
+                                          hits, found)
+            gram_place, found = _ask(tables, tables.grams, _find_gram, block, gram_place, last, more, text, hits, found)
             if more:
                 gone = words - carried
                 for k in range(carried):
                     block.sums[k], block.starts[k] = block.sums[gone + k], block.starts[gone + k]
                     block.stops[k], block.borders[k] = block.stops[gone + k], block.borders[gone + k]
                 block.sums[carried] = block.sums[words]
-                words, ask, judged = carried, ask - gone, judged - gone
+                words, judged = carried, judged - gone
+                gram_place, short_place = gram_place - gone, short_place - gone
         if tables.whole and 0 < words < tables.size:
             gram = look_up(tables, mix(block.sums[words] + WHOLE))
             if gram >= 0:
@@ -126,26 +133,32 @@ def _sum_before(tables, block, place, number):
     return block.sums[place] - block.sums[place - number] * tables.powers[number]
 
 
-@kernel
-def _ask(tables, block, ask, last, more, text, hits, found):
-    """Ask for the anchors from the place `ask` on, and look closer where one may be: (the next place to ask, hits)."""
-    final = last - tables.stride + 1 if more else last
-    while ask <= final:
-        if may_contain(tables.anchors, mix(_sum_before(tables, block, ask, tables.anchor))):
-            for place in range(ask, min(ask + tables.stride, last + 1)):
-                found = _look_closer(tables, block, place, text, hits, found)
-        ask += tables.stride
-    return ask, found
+@inlined
+def _ask(tables, anchors, find, block, place, last, more, text, hits, found):
+    """Ask for anchors from a place on, and look closer where one may be: (the next place to ask at, hits)."""
+    final = last - anchors.stride + 1 if more else last
+    while place <= final:
+        if may_contain(anchors.filter, mix(_sum_before(tables, block, place, anchors.size))):
+            for end in range(place, min(place + anchors.stride, last + 1)):
+                found = find(tables, block, end, text, hits, found)
+        place += anchors.stride
+    return place, found
 
 
 @kernel
-def _look_closer(tables, block, place, text, hits, found):
-    """Note the n-gram and the items anywhere that end at a place; returns the number of hits."""
+def _find_gram(tables, block, place, text, hits, found):
+    """Note the n-gram that ends at a place; returns the number of hits."""
     if place >= tables.size:
         gram = look_up(tables, mix(_sum_before(tables, block, place, tables.size)))
         if gram >= 0:
             found = _note(hits, found, text, gram, block.starts[place - tables.size], block.stops[place - 1])
-    if place >= tables.shorts.anywhere > 0:
+    return found
+
+
+@kernel
+def _find_anywhere(tables, block, place, text, hits, found):
+    """Note the items of the kind anywhere that end at a place; returns the number of hits."""
+    if place >= tables.shorts.anywhere:
         found = _find_short(tables, ANYWHERE, tables.shorts.anywhere, block, place, text, hits, found)
     return found
 
@@ -153,11 +166,14 @@ def _look_closer(tables, block, place, text, hits, found):
 @kernel
 def _judge_borders(tables, block, first, last, text, hits, found):
     """Note the items between borders that end at one of the places; returns the number of hits."""
+    count = 0  # borders come as a surprise to the processor: list them without a branch
     for place in range(first, last + 1):
-        if block.borders[place]:
-            key = mix(_sum_before(tables, block, place, tables.shorts.bounded) + BOUNDED)
-            if may_contain(tables.tails, key):
-                found = _find_short(tables, BOUNDED, tables.shorts.bounded, block, place, text, hits, found)
+        block.places[count] = place
+        count += block.borders[place]
+    for k in range(count):
+        key = mix(_sum_before(tables, block, block.places[k], tables.shorts.bounded) + BOUNDED)
+        if may_contain(tables.tails, key):
+            found = _find_short(tables, BOUNDED, tables.shorts.bounded, block, block.places[k], text, hits, found)
     return found
 
 

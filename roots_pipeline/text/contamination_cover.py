@@ -8,12 +8,15 @@ import numpy.typing as npt
 
 from roots_pipeline.text.memory import kernel
 
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.float32]
+Sizes = npt.NDArray[np.uint8]
+
 _TWELFTHS = 12.0
 
 
-def cover(
-    found: npt.NDArray[np.bool_], weights: npt.NDArray[np.float32], sizes: npt.NDArray[np.uint8], ngram: int
-) -> tuple[float, float]:
+def cover(found: npt.NDArray[np.bool_], weights: Weights, sizes: Sizes, ngram: int) -> tuple[float, float]:
     """(covered, longest run) of an item, in words, each counted with the weight of the n-gram that covers it.
 
     The item has as many words as the arrays are long, of `sizes` twelfths. `found[p]` says whether the n-gram that
@@ -24,21 +27,49 @@ def cover(
     return covered, longest
 
 
-def cover_fully(
-    first: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], sizes: npt.NDArray[np.uint8], ngram: int
-) -> npt.NDArray[np.float64]:
+def cover_fully(first: Ints, weights: Weights, sizes: Sizes, ngram: int) -> Floats:
     """The words covered of each item `first[k]:first[k + 1]` if all its n-grams are found."""
     covered = np.empty(len(first) - 1)
     _cover_fully(first, weights, sizes, ngram, covered)
     return covered
 
 
+def cover_each(
+    items: Ints, found: Ints, first: Ints, grams: Ints, weights: Weights, sizes: Sizes, ngram: int
+) -> tuple[Floats, Floats]:
+    """(covered, longest run) of several items; `grams` begin at each word, and those in `found` (ascending) count."""
+    covered, longest = np.empty(len(items)), np.empty(len(items))
+    marks = np.empty(int((first[items + 1] - first[items]).max(initial=0)), np.bool_)
+    _cover_each(items, found, first, grams, weights, sizes, ngram, marks, covered, longest)
+    return covered, longest
+
+
 @kernel
 def _cover_fully(first, weights, sizes, ngram, covered):
     for item in range(covered.size):
         begin, end = first[item], first[item + 1]
-        total, _ = _cover(weights[begin:end], weights[begin:end], sizes[begin:end], ngram)
-        covered[item] = total
+        covered[item], _ = _cover(weights[begin:end], weights[begin:end], sizes[begin:end], ngram)
+
+
+@kernel
+def _cover_each(items, found, first, grams, weights, sizes, ngram, marks, covered, longest):
+    for k in range(items.size):
+        begin, end = first[items[k]], first[items[k] + 1]
+        for word in range(begin, end):
+            marks[word - begin] = grams[word] >= 0 and _contains(found, grams[word])
+        covered[k], longest[k] = _cover(marks, weights[begin:end], sizes[begin:end], ngram)
+
+
+@kernel
+def _contains(ascending, value):
+    low, high = 0, ascending.size
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low < ascending.size and ascending[low] == value
 
 
 @kernel

@@ -6,9 +6,9 @@ any run that ends here follows from two sums over the text: the one up to here a
 different runs share a hash with a chance of 5e-20.
 
 Nearly all text holds nothing that is looked for, so the scan asks seldom: once every `stride` words, whether the last
-`anchor` words occur anywhere in an item. As anchor + stride - 1 is the length of the shortest run that is looked for,
-each such run contains one of these questions entirely. Only where the answer is yes are runs looked up. The answer
-comes from a Bloom filter whose bits for one run lie in one word of memory.
+`size` words occur anywhere in an item. As size + stride - 1 is the length of the shortest run that is looked for, each
+such run contains one of these questions entirely. Only where the answer is yes are runs looked up. The answer comes
+from a Bloom filter whose bits for one run lie in one word of memory.
 """
 
 from __future__ import annotations
@@ -34,6 +34,14 @@ _BITS_AN_ENTRY, _SMALLEST = 16, 64
 _LOW_SIX, _SIX, _TWELVE, _ONE = np.uint64(63), np.uint64(6), np.uint64(12), np.uint64(1)
 
 
+class Anchors(NamedTuple):
+    """What is asked for a kind of run: whether the last `size` words, at every `stride`, may be part of one."""
+
+    size: int
+    stride: int
+    filter: Any  # uint64
+
+
 class Shorts(NamedTuple):
     """Items that are looked for as a whole, found by their last words, of which each kind has a fixed number."""
 
@@ -50,9 +58,8 @@ class Tables(NamedTuple):
 
     size: int  # of n-grams
     whole: bool  # texts that are shorter than an n-gram are looked up as a whole
-    anchor: int
-    stride: int
-    anchors: Any  # uint64: filter of the runs of `anchor` words
+    grams: Anchors  # of n-grams
+    anywhere: Anchors  # of short items that may be anywhere
     tails: Any  # uint64: filter of the tails of short items
     powers: Any  # uint64[more than the longest run]: BASE ** k; their number is a power of two
     keys: Any  # uint64[slots]
@@ -60,24 +67,30 @@ class Tables(NamedTuple):
     shorts: Shorts
 
 
-def choose_anchor(shortest: int) -> tuple[int, int]:
-    """(anchor, stride) if the shortest run that is looked for has so many words."""
+def make_anchors(words: Hashes, begins: Ints, lengths: Ints, shortest: int) -> Anchors:
+    """The anchors within runs of `words`, none of which is shorter than `shortest`."""
     stride = max(1, (shortest - 1) // 2)
-    return shortest - stride + 1, stride
+    size = shortest - stride + 1
+    inside = np.zeros(len(words) + 2, np.int64)  # how many runs an anchor that begins here lies within, as differences
+    np.add.at(inside, begins, 1)
+    np.add.at(inside, begins + lengths - size + 1, -1)
+    hashes = window_hashes(words, size)
+    return Anchors(size, stride, _make_filter(hashes[np.cumsum(inside)[: len(hashes)] > 0]))
 
 
-def make_tables(size: int, whole: bool, anchor: int, stride: int, anchors: Hashes, grams: Hashes, tails: Hashes,
-                shorts: Shorts) -> Tables:
-    """Tables in which `grams[k]` has the id k and `tails[k]` the value -1 - k; all of these hashes differ."""
-    keys = np.concatenate([grams, tails])
+def make_tables(
+    size: int, whole: bool, grams: Anchors, anywhere: Anchors, gram_hashes: Hashes, tail_hashes: Hashes, shorts: Shorts
+) -> Tables:
+    """Tables in which `gram_hashes[k]` has the id k and `tail_hashes[k]` the value -1 - k; all of these differ."""
+    keys = np.concatenate([gram_hashes, tail_hashes])
     slots = _power_of_two(max(_SMALLEST, len(keys) + len(keys) // 2))
     longest = max(size, int(shorts.lengths.max(initial=0)))
     powers = [pow(_BASE, k, 1 << 64) for k in range(_power_of_two(longest + 1))]
     tables = Tables(
-        size, whole, anchor, stride, _make_filter(anchors), _make_filter(tails), np.array(powers, np.uint64),
+        size, whole, grams, anywhere, _make_filter(tail_hashes), np.array(powers, np.uint64),
         np.zeros(slots, np.uint64), np.full(slots, ABSENT, np.int32), shorts,
     )
-    _fill(tables, keys, np.concatenate([np.arange(len(grams)), -1 - np.arange(len(tails))]))
+    _fill(tables, keys, np.concatenate([np.arange(len(gram_hashes)), -1 - np.arange(len(tail_hashes))]))
     return tables
 
 

@@ -143,6 +143,7 @@ class Words(NamedTuple):
     hashes: npt.NDArray[np.uint64]
     sizes: npt.NDArray[np.uint8]  # in twelfths
     letters: npt.NDArray[np.bool_]  # whether it has a letter
+    lengths: npt.NDArray[np.uint16]  # in characters, a Han character counting as 3, marks as none; at most 65,535
     starts: npt.NDArray[np.int64]  # its first byte
     stops: npt.NDArray[np.int64]  # the byte behind it
 
@@ -152,7 +153,7 @@ def read_words(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], fold
     first = np.zeros(len(offsets), np.int64)
     _count_words(data, offsets, folding, first)
     total = int(first[-1])
-    kinds: tuple[Any, ...] = (np.uint64, np.uint8, np.bool_, np.int64, np.int64)
+    kinds: tuple[Any, ...] = (np.uint64, np.uint8, np.bool_, np.uint16, np.int64, np.int64)
     words = Words(first, *(np.empty(total, kind) for kind in kinds))
     _write_words(data, offsets, folding, words)
     return words
@@ -180,5 +181,18 @@ def _write_words(data, offsets, folding, words):
             if not size:
                 break
             words.hashes[k], words.sizes[k], words.letters[k] = value, size, letters
+            words.lengths[k] = _length(data, start, stop, folding)
             words.starts[k], words.stops[k] = start, stop
             k += 1
+
+
+@kernel
+def _length(data, i, stop, folding):
+    length = 0
+    while i < stop:
+        code, step = decode(data, i, stop)
+        kind = folding.table[code]
+        if not kind & (IGNORED | MARK):
+            length += 3 if kind & HAN else 1
+        i += step
+    return min(length, 65535)
