@@ -55,13 +55,13 @@ def merge_short(byte_ids, byte_pairs, rows, data, start, length, ids, values):
     left = length
     while left > 1:
         best = NO_MERGE
-        place = 0
         for index in range(left - 1):
-            if values[index] < best:
-                best = values[index]
-                place = index
+            best = min(best, values[index])
         if best == NO_MERGE:
             break
+        place = 0
+        while values[place] != best:
+            place += 1
         ids[place] = best & _LOW_HALF
         left -= 1
         for index in range(place + 1, left):

@@ -78,7 +78,7 @@ def test_same_as_the_plain_twin_on_weighted_pieces(block: int) -> None:
         assert list(map(tuple, vocabulary.merges.tolist())) == merges, seed
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.binary(min_size=1, max_size=12), st.integers(0, 2**20), max_size=12))
 def test_same_as_the_plain_twin_on_any_bytes(pieces: dict[bytes, int]) -> None:
     vocabulary = train_on_pieces(pieces, 300)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.core.errors import TokenizerError
@@ -65,6 +65,7 @@ def test_factors_are_positive(divisible_by: int, tensor_parallel: int) -> None:
         fit_sizes(1000, divisible_by=divisible_by, tensor_parallel=tensor_parallel)
 
 
+@settings(deadline=None)
 @given(st.integers(260, 10**6), st.integers(1, 512), st.integers(1, 64))
 def test_padding_is_the_smallest_multiple(vocab_size: int, divisible_by: int, tensor_parallel: int) -> None:
     sizes = fit_sizes(vocab_size, divisible_by=divisible_by, tensor_parallel=tensor_parallel)

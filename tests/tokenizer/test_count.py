@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.core.documents import make_batch, text_buffers
@@ -49,6 +49,7 @@ texts = st.text(st.sampled_from("ab é中.।\n\x00 ")) | st.text()
 some_rows = st.lists(st.tuples(texts, st.sampled_from(["en", "fr", "zh", None])), max_size=12)
 
 
+@settings(deadline=None)
 @given(some_rows)
 def test_same_as_a_plain_counter(rows: list[Row]) -> None:
     table = count_batches([batch_of(rows[:5]), batch_of(rows[5:])])
@@ -56,6 +57,7 @@ def test_same_as_a_plain_counter(rows: list[Row]) -> None:
     assert rows_of(table) == expected(rows)
 
 
+@settings(deadline=None)
 @given(some_rows.filter(bool), st.integers(0, 3))
 def test_a_sliced_column_counts_its_slice(rows: list[Row], start: int) -> None:
     assert rows_of(count_batches([batch_of(rows).slice(start)])) == expected(rows[start:])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -71,16 +71,19 @@ def test_same_ids_as_hugging_face_on_the_sample(encoder: Encoder, theirs: Any, s
     assert lengths.tolist() == list(map(len, expected))
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_same_ids_as_hugging_face_on_any_text(encoder: Encoder, theirs: Any, text: str) -> None:
     assert encoder.encode(text).tolist() == theirs.encode(text, add_special_tokens=False).ids
 
 
+@settings(deadline=None)
 @given(st.text() | st.sampled_from(FRAGMENTS))
 def test_decoding_gives_the_text_back(encoder: Encoder, text: str) -> None:
     assert encoder.decode(encoder.encode(text)) == text
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_come_back(encoder: Encoder, data: bytes) -> None:
     assert encoder.decode_bytes(encoder.encode(data)) == data

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.core.tasks import Commit
@@ -41,6 +41,7 @@ def total(parts: list[Counts]) -> list[tuple[str, bytes, int]]:
     return [(*key, count) for key, count in sorted(summed.items())]
 
 
+@settings(deadline=None)
 @given(tables, st.integers(1, 4))
 def test_same_as_adding_up_in_memory(parts: list[Counts], size: int) -> None:
     merged = list(merge_counts(in_slices(table_of(part), size) for part in parts))

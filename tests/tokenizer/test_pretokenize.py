@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tokenizer import peer, plain
@@ -55,6 +55,7 @@ def test_every_code_point_as_hugging_face_reads_it() -> None:
     assert len(pieces) == 2 * 39  # each separator, and what lies before or behind it
 
 
+@settings(deadline=None)
 @given(near_separators | st.text())
 def test_same_as_the_plain_twin(text: str) -> None:
     assert ours(text) == plain.split(text)
@@ -69,12 +70,14 @@ def test_same_as_hugging_face_on_runs_of_separators() -> None:
                 assert ours(text) == hugging_face(text), repr(text)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_any_bytes_are_cut_into_the_same_bytes(data: bytes) -> None:
     pieces = split_pieces(data)
     assert b"".join(pieces) == data and all(pieces)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_a_piece_is_one_piece(data: bytes) -> None:
     """So a table of pieces stands for the text: cutting again changes nothing."""
