@@ -15,7 +15,6 @@ class LanguageSettings:
     """One language of `data/roots_parameters.yaml`, where each key is explained."""
 
     longest_word: int | None
-    unwanted: tuple[str, ...]
     pieces: bool
     character_ngram: int
     word_ngram: int
@@ -31,7 +30,6 @@ def settings_of(language: str) -> LanguageSettings:
     entry = {**table[DEFAULT], **table.get(language, {})}
     return LanguageSettings(
         longest_word=entry["longest_word"],
-        unwanted=tuple(entry["unwanted"]),
         pieces=entry["words"] == "pieces",
         character_ngram=entry["character_ngram"],
         word_ngram=entry["word_ngram"],
@@ -39,11 +37,6 @@ def settings_of(language: str) -> LanguageSettings:
         groups_of_paper=tuple(entry.get("groups_of_paper", entry["groups"])),
         joint=entry["joint"],
     )
-
-
-def languages_with_settings() -> list[str]:
-    """The languages that have settings of their own."""
-    return [language for language in load_data("roots_parameters") if language != DEFAULT]
 
 
 @lru_cache
@@ -66,3 +59,9 @@ def _codes(ranges: Sequence[str]) -> list[int]:
 def space_like() -> frozenset[int]:
     """The code points that become a space."""
     return frozenset(load_data("roots_normalisation")["spaces"])
+
+
+@lru_cache
+def unwanted_in_words() -> tuple[str, ...]:
+    """Words that contain one of these strings are removed."""
+    return tuple(load_data("roots_normalisation")["unwanted"])
