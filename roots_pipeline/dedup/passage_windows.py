@@ -20,6 +20,23 @@ _WINDOW_BITS = 24  # a string has at most length + 1 windows
 _MOST_WINDOWS = (1 << _WINDOW_BITS) - 1
 
 
+def candidates(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Keys that may occur more than once: all that do, and a few others. Sorting them all would take longer."""
+    bits = max(10, int(8 * len(keys)).bit_length())
+    mask = np.zeros(len(keys), np.bool_)
+    _candidates(keys, np.zeros(1 << bits, np.uint8), np.uint64((1 << bits) - 1), mask)
+    return mask
+
+
+@kernel
+def _candidates(keys, seen, low_bits, mask):
+    for k in range(keys.size):
+        place = keys[k] & low_bits
+        seen[place] = min(seen[place] + 1, 2)
+    for k in range(keys.size):
+        mask[k] = seen[keys[k] & low_bits] == 2
+
+
 def shared_windows(
     groups: Numbers, data: npt.NDArray[np.uint8], offsets: Numbers, length: int, all_copies: bool
 ) -> tuple[Numbers, Numbers, Numbers]:

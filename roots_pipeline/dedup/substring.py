@@ -10,7 +10,8 @@ rank, or earlier in the same document. Three rounds:
 3. `SharedWindows`     records that differ, window by window         the bytes of what is left
 
 In: documents. Out: `text` without the passages, `cut_bytes`, and the verdict `repeated_passages` for documents of which
-too little is left; their `cause` is a document with an earlier copy of their longest passage.
+too little is left; their `cause` is a document with an earlier copy of their longest passage. If that document is
+dropped, too, a passage of less than `minimum_left` bytes may leave the corpus altogether.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import pyarrow as pa
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
 from roots_pipeline.dedup.row_lists import collect, empty_lists
-from roots_pipeline.dedup.substring_columns import OPEN, RECORDS, SPANS, PassageColumns
+from roots_pipeline.dedup.substring_columns import OPEN, RECORDS, SPANS, PassageColumns, repeated_keys
 from roots_pipeline.dedup.substring_equal import EqualPassages
 from roots_pipeline.dedup.substring_windows import SharedWindows
 from roots_pipeline.text.windows import find_records
@@ -112,13 +113,8 @@ class RepeatedPassages(Exchange):
         return pa.table(columns, schema=pa.schema([*KEY_FIELDS, *list(RECORDS)[:3]]))
 
     def resolve(self, entries: pa.Table) -> pa.Table:
-        key = entries.column("key").to_numpy()
-        order = np.argsort(key)
-        same = key[order][1:] == key[order][:-1]
-        repeated = entries.column("periodic").to_numpy(zero_copy_only=False).copy()  # may repeat its own windows
-        repeated[order[1:][same]] = True
-        repeated[order[:-1][same]] = True
-        found = entries.filter(pa.array(repeated))
+        periodic = entries.column("periodic").to_numpy(zero_copy_only=False)  # may repeat their own windows
+        found = entries.filter(pa.array(repeated_keys(entries.column("key").to_numpy()) | periodic))
         columns = [found["shard"], found["row"], pa.nulls(len(found), pa.string()),
                    *(found[name] for name in RECORDS.names[:3]), found["key"]]
         return pa.table(columns, schema=pa.schema([*FINDING_FIELDS, *RECORDS]))

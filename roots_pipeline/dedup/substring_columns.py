@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from roots_pipeline.dedup.passage_windows import candidates
+
 Numbers = npt.NDArray[np.int64]
 
 # Records whose anchor occurs more than once, or that may repeat their own windows (periodic).
@@ -46,10 +48,9 @@ class PassageColumns:
 
 
 class Copies(NamedTuple):
-    """What `equal_spans` finds: entries in order (equal ones together, best first), and of each in that order …"""
+    """What `equal_spans` finds among entries."""
 
-    order: Numbers
-    leads: npt.NDArray[np.bool_]  # … whether it is the best of its class
+    best: Numbers  # the best entry of each set of equal ones, and all that have no equal
     repeated: Numbers  # entries that are copies of another
     twin: Numbers  # the entry that each of those is a copy of
 
@@ -60,16 +61,34 @@ def equal_spans(entries: pa.Table, document: Numbers, all_copies: bool) -> Copie
     With `all_copies` the best one counts as a copy of the next.
     """
     high, low, start = (entries.column(name).to_numpy() for name in ("high", "low", "start"))
-    order = np.lexsort((start, document, low, high))
-    leads = np.ones(len(order), bool)
-    same = np.ones(max(len(order) - 1, 0), bool)
-    for column in (high, low):
-        same &= column[order][1:] == column[order][:-1]
-    leads[1:] = ~same
-    best = np.maximum.accumulate(np.where(leads, np.arange(len(order)), 0))
+    order = np.argsort(high)
+    again = _equals_previous(high[order])
+    shared = again.copy()
+    shared[:-1] |= again[1:]
+    lone, order = order[~shared], order[shared]  # most entries share their hash with no other
+    order = order[np.lexsort((start[order], document[order], low[order], high[order]))]
+    leads = ~(_equals_previous(high[order]) & _equals_previous(low[order]))
+    first = np.maximum.accumulate(np.where(leads, np.arange(len(order)), 0))
     copies = np.flatnonzero(~leads)
-    repeated, twin = order[copies], order[best[copies]]
+    repeated, twin = order[copies], order[first[copies]]
     if all_copies:
         seconds = copies[leads[copies - 1]]
         repeated, twin = np.append(repeated, order[seconds - 1]), np.append(twin, order[seconds])
-    return Copies(order, leads, repeated, twin)
+    return Copies(np.append(lone, order[leads]), repeated, twin)
+
+
+def repeated_keys(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which keys occur more than once."""
+    mask = candidates(keys)
+    at = np.flatnonzero(mask)
+    order = at[np.argsort(keys[at])]
+    again = _equals_previous(keys[order])
+    again[:-1] |= again[1:]
+    mask[order] = again
+    return mask
+
+
+def _equals_previous(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    same = np.zeros(len(ordered), bool)
+    same[1:] = ordered[1:] == ordered[:-1]
+    return same

@@ -63,9 +63,9 @@ class EqualPassages(Exchange):
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         copies = equal_spans(entries, number_documents(entries)[0], self.all_copies)
-        best = copies.order[copies.leads]  # one of each different record
-        best = best[np.argsort(entries.column("key").to_numpy()[best], kind="stable")]
-        key = entries.column("key").to_numpy()[best]
+        key = entries.column("key").to_numpy()
+        best = copies.best[np.argsort(key[copies.best])]  # one of each different record, by anchor
+        key = key[best]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
         sizes = np.diff(np.append(starts, len(key)))
         different = np.repeat(sizes, sizes)  # how many different records have the anchor

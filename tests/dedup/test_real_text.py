@@ -15,9 +15,11 @@ import zstandard
 
 from roots_pipeline.dedup.minhash import MinHashDuplicates
 from roots_pipeline.dedup.minhash_bands import candidate_probability
+from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.text.minhash import jaccard
 from roots_pipeline.text.ngrams import ngram_hashes
 from tests.dedup.driver import Outcome, document, run
+from tests.dedup.test_substring import brute_force, without
 from tests.text.twins import buffers
 
 pytestmark = pytest.mark.shared
@@ -95,3 +97,17 @@ def test_precision_and_recall_on_a_manual_for_three_machines(shared: Path, capsy
         assert right == len(found)
         for name, cause in outcome.dropped().items():
             assert cause in outcome.kept() and (cause, name) in found
+
+
+def test_repeated_passages_of_real_text(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = load(shared / "data" / "dedup" / "debian_installguide_arch.jsonl.zst")[::16]
+    documents = [document(row["id"], row["text"]) for row in rows]
+    stage = RepeatedPassages(50, minimum_left=0)
+    covered = brute_force(documents, stage)
+    cut = 0
+    for before, after in zip(documents, run(stage, documents, 3, 2, 0).rows, strict=True):
+        assert after["text"] == without(before["text"], covered[before["id"]])
+        cut += after["cut_bytes"]
+    size = sum(len(row["text"].encode()) for row in documents)
+    with capsys.disabled():
+        print(f"\nmanual, passages of {stage.passage_bytes} bytes: {cut / size:.1%} of {size / 1e6:.1f} MB cut")

@@ -132,6 +132,15 @@ def test_what_is_not_repeated_is_not_touched() -> None:
     assert shared not in outcome.rows[1]["text"]
 
 
+def test_what_occurs_once_stays() -> None:
+    # A filter that enters the n-grams of a document before it looks them up finds every document repeated.
+    dice = random.Random(9)
+    rows = [document(f"d{k}", prose(dice, 200)) for k in range(20)]
+    outcome = run(RepeatedPassages(20), rows, 2, 2, 0)
+    assert [row["text"] for row in outcome.rows] == [row["text"] for row in rows]
+    assert all(row["cut_bytes"] == 0 for row in outcome.rows)
+
+
 def test_spans_end_where_texts_end() -> None:
     # No window reaches over the border of two documents, and no separator is ever part of one.
     half = "0123456789" * 4
