@@ -17,7 +17,7 @@ from roots_pipeline.core.errors import TrainingError
 from roots_pipeline.core.progress import Progress
 
 if TYPE_CHECKING:
-    from train.checkpoint import Saved
+    from train.saved import Saved
 
 app = new_app("From a mixture to a trained model: RUN/mixture in, RUN/model out.")
 RunFolder = Annotated[Path, typer.Option("--run", help="Folder of the run.")]
@@ -97,7 +97,7 @@ def generate(
 
 
 def _newest(folder: Path, progress: Progress) -> Saved:
-    from train.checkpoint import newest_complete
+    from train.saved import newest_complete
 
     saved = newest_complete(folder / "model" / "checkpoints", progress.say)
     if saved is None:

@@ -1,5 +1,6 @@
 """The section `train` of a recipe, checked before any process starts.
- Sizes that do not fit together are refused here with a message that names the setting to change; sizes that
+
+Sizes that do not fit together are refused here with a message that names the setting to change; sizes that
 depend on the number of processes or on the tokenizer are checked by `layout` and `check_vocabulary`.
 """
 

@@ -1,5 +1,6 @@
 """From a mixture's samples to the micro-batches of one process.
- Sample i of a run is always the same S + 1 tokens, whatever the batch size, the number of processes or where
+
+Sample i of a run is always the same S + 1 tokens, whatever the batch size, the number of processes or where
 the run was interrupted: a run is at position `consumed`, and that number is all that resuming needs. Of each
 global batch, data-parallel process d takes micro-batches d, d + D, d + 2D, ... (as Megatron-LM's sampler
 does).

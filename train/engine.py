@@ -1,6 +1,7 @@
 """DeepSpeed's settings for a run: ZeRO stage 1, gradient accumulation in float32, clipping of the global
 norm.
- bf16 runs keep float32 master weights and moments, sharded over data-parallel processes, and add up the
+
+bf16 runs keep float32 master weights and moments, sharded over data-parallel processes, and add up the
 micro-batches' gradients in float32, as BLOOM's did. float32 runs use stage 1 too: without it DeepSpeed clips
 by each process's own norm when a model is cut over processes.
 """

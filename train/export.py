@@ -1,5 +1,6 @@
 """A checkpoint becomes a Hugging Face model: safetensors, BloomConfig, generation settings, tokenizer.
- Layers are read one at a time and the parts of tensor-parallel processes joined, so a model need not fit
+
+Layers are read one at a time and the parts of tensor-parallel processes joined, so a model need not fit
 into memory. BLOOM's published weights keep the padding rows of the embedding, and so does this by default;
 stripped, the model has exactly as many rows as the tokenizer has tokens.
 """
@@ -19,9 +20,9 @@ from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
 from roots_pipeline.core.storage import fingerprint, hash_file, write_json
-from train.checkpoint import Saved
 from train.model.bloom import partition_dim, published_name
 from train.model.shape import Shape
+from train.saved import Saved
 
 _SHARD_BYTES = 5_000_000_000
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")

@@ -21,6 +21,7 @@ from roots_pipeline.core.storage import fingerprint
 from train.config import RECIPES, TrainConfig
 from train.model.shape import model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
+from train.saved import check_continues, newest_complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Job:
     @property
     def folder(self) -> Path:
         return self.run / "model"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
 
     @property
     def lock(self) -> str:
@@ -55,9 +60,9 @@ class Job:
 
 
 def plan(recipe: str, run: Path, processes: int) -> Job:
-    """Check recipe, mixture, tokenizer and processes against each other.
+    """Check recipe, mixture, tokenizer, processes and earlier checkpoints against each other.
 
-    Raises RecipeError, StaleDataError or MixtureError, each naming what to change.
+    Raises RecipeError, StaleDataError, MixtureError or TrainingError, each naming what to change.
     """
     config = load_section(recipe, "train", TrainConfig, RECIPES)
     layout = config.layout(processes)
@@ -67,7 +72,11 @@ def plan(recipe: str, run: Path, processes: int) -> Job:
     check_files(lock, str(run / "mixture"))
     vocabulary = int(tokenizer.counts["padded_vocab_size"])
     config.check_vocabulary(vocabulary)
-    return Job(run, config, layout, vocabulary, lock.fingerprint)
+    job = Job(run, config, layout, vocabulary, lock.fingerprint)
+    saved = newest_complete(job.checkpoints, lambda _: None, hashes=False)
+    if saved is not None:
+        check_continues(saved, job.identity(), layout)
+    return job
 
 
 def is_finished(job: Job) -> bool:
@@ -108,7 +117,7 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
             peak=peak,
             flops_per_token=model_flops_per_token(shape, config.sequence_length),
         )
-    checkpoints = Checkpoints(job.folder / "checkpoints", place, job.identity(), keep=config.keep)
+    checkpoints = Checkpoints(job.checkpoints, place, job.identity(), keep=config.keep)
     trainer = Trainer(config, engine, place, training, validation, checkpoints, monitor, stop_after)
     step, samples = trainer.run()
     if place.leads:

@@ -1,5 +1,6 @@
 """Start the processes of a run on this machine and turn a failed one into one sentence.
- A cluster starts its own processes (`torchrun ... -m train run ...` on every node); then nothing is launched
+
+A cluster starts its own processes (`torchrun ... -m train run ...` on every node); then nothing is launched
 here.
 """
 

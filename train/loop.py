@@ -1,5 +1,6 @@
 """The training loop: read, step, evaluate, save, until the samples are used up.
- The state of a run is the number of samples it has consumed. Learning rate, batch size, data and dropout
+
+The state of a run is the number of samples it has consumed. Learning rate, batch size, data and dropout
 follow from it, so a run that was stopped and continued gives the same losses, digit for digit, as one that
 was not.
 """

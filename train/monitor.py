@@ -1,6 +1,7 @@
 """What a run reports: one JSON line a step in `log.jsonl`, the same numbers for TensorBoard, sentences for
 people.
- Speed is given in tokens a second and as the share of what the processor can do, against a large float32
+
+Speed is given in tokens a second and as the share of what the processor can do, against a large float32
 matrix multiplication measured at the start: a number near the machine's limit cannot be improved by better
 code.
 """

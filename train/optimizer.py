@@ -1,5 +1,6 @@
 """AdamW as BLOOM used it: weight decay on matrices, none on biases and LayerNorms.
- Groups are chosen by the number of dimensions, not by the layer's class: BLOOM's own test for the class
+
+Groups are chosen by the number of dimensions, not by the layer's class: BLOOM's own test for the class
 missed the LayerNorm after the embedding, which then decayed until a restart made the loss jump.
 """
 

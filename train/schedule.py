@@ -1,5 +1,6 @@
 """What changes during a run: the learning rate and the batch size, both functions of consumed samples.
- Counting samples instead of steps makes the schedule independent of the batch size, and a resumed run needs
+
+Counting samples instead of steps makes the schedule independent of the batch size, and a resumed run needs
 nothing but the number of samples it has consumed.
 """
 

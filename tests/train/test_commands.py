@@ -130,18 +130,36 @@ def test_mistakes_are_explained(arguments: tuple[str, ...], message: str) -> Non
     assert isinstance(result.exception, RootbloomError) and message in str(result.exception)
 
 
-def test_two_processes_are_started_and_what_one_of_them_says_is_the_answer(trained: Trained) -> None:
-    """The run was written by one process, so the workers refuse it: as one sentence and with exit code 2."""
-    recipe = Path(trained.options[2])
-    recipe.write_text(yaml.safe_dump({"train": {**RECIPE, "keep": 3}}))
-    (trained.run / "model" / "manifest.json").unlink()
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"lr": 4e-3}, (), "another run: lr was 0.005, now it is 0.004"),
+        ({}, ("--processes", "2"), "layout data 1 x tensor 1 x pipeline 1, this run has data 2"),
+    ],
+)
+def test_run_that_cannot_continue_is_refused_before_it_starts(
+    trained: Trained, tmp_path: Path, changes: dict[str, Any], options: tuple[str, ...], message: str
+) -> None:
+    recipe = tmp_path / "changed.yaml"
+    recipe.write_text(yaml.safe_dump({"train": {**RECIPE, **changes}}))
+    result = command("run", "--recipe", str(recipe), "--run", str(trained.run), *options)
+    assert isinstance(result.exception, RootbloomError) and message in str(result.exception)
+
+
+def test_how_a_failed_process_is_reported() -> None:
+    """A process that explained itself needs no second message; one that was killed needs one."""
+    start = (
+        "import sys; from train.launch import run_workers; sys.exit(run_workers(2, ['tests.train.fails', sys.argv[1]]))"
+    )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [sys.executable, "-m", "train", *trained.options, "--processes", "2"], env=environment, timeout=300,
-        capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parents[2],
-    )  # fmt: skip
-    assert result.returncode == 2 and result.stdout == "" and "Traceback" not in result.stderr
-    errors = [line for line in result.stderr.splitlines() if not line.startswith("{")]
-    assert errors and all(
-        "layout data 1 x tensor 1 x pipeline 1" in line and line.startswith("error: ") for line in errors
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", start, how], env=environment, timeout=300, capture_output=True, text=True,
+            check=False, cwd=Path(__file__).resolve().parents[2],
+        )
+        for how in ("mistake", "killed")
+    ]  # fmt: skip
+    assert results[0].returncode == 2 and results[0].stderr == "error: explained\n"
+    assert (
+        "EngineError: process 1 of 2 was ended by SIGKILL (often: the machine ran out of memory)" in results[1].stderr
     )

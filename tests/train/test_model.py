@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, BloomForCausalLM
 from tests.train import reference
 from tests.train.conftest import WORDS
 from tests.train.scenario import VOCABULARY, settings
-from train.checkpoint import Checkpoints, newest_complete
+from train.checkpoint import Checkpoints
 from train.config import RECIPES, TrainConfig
 from train.engine import build_engine
 from train.export import export, published_parameters
@@ -21,6 +21,7 @@ from train.generate import generate
 from train.model.bloom import TIED, partition_dim, published_name
 from train.model.shape import Shape, model_flops_per_token, parameter_count
 from train.parallel.topology import connect
+from train.saved import newest_complete
 
 
 class Exported:

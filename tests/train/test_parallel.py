@@ -28,6 +28,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, project: Path) -> dict[str, An
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
+    assert (done.stdout, done.stderr) == ("", "")  # DeepSpeed and torchrun are silent
     results: dict[str, Any] = orjson.loads((folder / "results.json").read_bytes())
     return results
 

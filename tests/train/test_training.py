@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from roots_pipeline.core.errors import StaleDataError, TrainingError
 from tests.train import reference
 from tests.train.scenario import MadeUpText, make_trainer, numbers, settings, train
-from train.checkpoint import newest_complete
 from train.export import published_parameters
+from train.saved import newest_complete
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Causal self-attention with ALiBi (arXiv 2108.12409): each head adds a slope times the key's position.
- BLOOM adds slope * key index, not -slope * distance: under the softmax of one query both are the same, but
+
+BLOOM adds slope * key index, not -slope * distance: under the softmax of one query both are the same, but
 the table of biases then has one row per head and is stored in the precision of the run, as it was for BLOOM.
 On a CPU the biases are an additive mask of PyTorch's scaled dot-product attention; on a GPU FlexAttention
 adds the same table inside one fused kernel, so no [length, length] mask exists there.

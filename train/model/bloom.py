@@ -1,7 +1,8 @@
 """BLOOM as a list of layers for the pipeline, and what its parameters are called on disk.
 
     word embedding - LayerNorm - blocks - LayerNorm - head (the word embedding again)
- The embedding and the head are one tied matrix: on the first and the last stage it is the same layer, and
+
+The embedding and the head are one tied matrix: on the first and the last stage it is the same layer, and
 only that matrix is tied; the LayerNorm after the embedding is a layer of its own. The head hands the hidden
 states on, because multiplying with the matrix belongs to the loss (see `train.model.loss`).
 """

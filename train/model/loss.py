@@ -1,5 +1,6 @@
 """The language-model head and its cross-entropy in one step, without ever holding all logits.
- Logits of a batch are [tokens, vocabulary]: for BLOOM's 250,880 rows far larger than anything else in the
+
+Logits of a batch are [tokens, vocabulary]: for BLOOM's 250,880 rows far larger than anything else in the
 model. Here a chunk of tokens at a time is multiplied with the embedding matrix, reduced to its losses and,
 when training, turned into gradients at once; only those gradients are kept. If the vocabulary is cut over
 processes, each computes its columns and two small all-reduces a chunk give the softmax (Megatron-LM, arXiv

@@ -28,6 +28,8 @@ from deepspeed.utils import logger
 if not torch.cuda.is_available():
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 logger.setLevel(logging.ERROR)
+# Every step of a sharded optimizer calls collectives by the names that PyTorch is renaming.
+warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
 
 __all__ = [
     "LayerSpec",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -39,6 +40,11 @@ class BloomPipeline(PipelineModule):  # type: ignore[misc]
     def loss(self, hidden: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy of the last stage's hidden states."""
         return vocabulary_loss(hidden, self.tied_modules[TIED].weight, labels, self.place.tensor)
+
+    def _synchronize_tied_weights(self) -> None:
+        # Making both copies of the tied matrix equal is no part of what gradients flow through.
+        with torch.no_grad():
+            super()._synchronize_tied_weights()
 
     def universal_checkpoint_info(self) -> dict[str, Any]:
         """What DeepSpeed needs to convert a checkpoint to another layout; names are as in its checkpoints."""

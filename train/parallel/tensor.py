@@ -1,9 +1,11 @@
 """Tensor parallelism: one matrix cut over several processes.
- A column-parallel linear layer holds some of the outputs, a row-parallel one some of the inputs, and the
+
+A column-parallel linear layer holds some of the outputs, a row-parallel one some of the inputs, and the
 vocabulary embedding some of the rows (Megatron-LM, arXiv 1909.08053, section 3). A column-parallel layer
 followed by a row-parallel one needs one all-reduce forward and one backward. With one process every class
 here is a plain layer.
- Initial values are drawn from a generator seeded by the parameter's name, always for the whole matrix, and
+
+Initial values are drawn from a generator seeded by the parameter's name, always for the whole matrix, and
 each process keeps its part: a model starts from the same numbers in every layout.
 """
 
