@@ -42,6 +42,5 @@ def spell(token: bytes) -> str:
 
 
 def unspell(text: str) -> bytes:
-    """The bytes of a token as `tokenizer.json` writes it. Raises KeyError for a character outside the
-    alphabet."""
+    """The bytes of a token as `tokenizer.json` writes it; KeyError for a character outside the alphabet."""
     return bytes(map(CHARACTER_BYTES.__getitem__, text))

@@ -53,8 +53,7 @@ def train_bpe(
     max_token_length: int | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Vocabulary:
-    """Train until the vocabulary has `vocab_size` tokens, or no pair is left that occurs `minimum_frequency`
-    times.
+    """Train until the vocabulary has `vocab_size` tokens or no pair occurs `minimum_frequency` times.
 
     `data`, `offsets`: piece i is data[offsets[i]:offsets[i + 1]], all distinct; `counts`: int64, how often each
     occurs. With `max_token_length`, tokens of three bytes or more are shorter than that many bytes (Hugging

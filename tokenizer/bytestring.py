@@ -31,8 +31,7 @@ def copy_bytes(target, place, source, start, length):
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view that cannot be written to. Arrow hands out both kinds, and Numba would compile a kernel for
-    each."""
+    """A view that cannot be written to. Arrow hands out both kinds; Numba would compile a kernel for each."""
     view = array.view()
     view.flags.writeable = False
     return view

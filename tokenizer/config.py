@@ -39,8 +39,7 @@ class TokenizerRecipe(BaseModel):
 
     @property
     def sizes(self) -> VocabularySizes:
-        """Both sizes of the vocabulary. Raises TokenizerError if they are impossible, naming ones that are
-        not."""
+        """Both sizes of the vocabulary. Raises TokenizerError, naming possible ones, if they do not fit."""
         return fit_sizes(
             self.vocab_size,
             divisible_by=self.divisible_by,

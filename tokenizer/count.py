@@ -80,8 +80,7 @@ def count_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 def count_shard(
     commit: Commit, documents: str, output: str, pieces_in_memory: int = PIECES_IN_MEMORY
 ) -> dict[str, Any]:
-    """Task: count one shard. Result: `documents`, `bytes` and, by language, both. Raises SourceError if
-    unreadable."""
+    """Task: count one shard. Result: `documents`, `bytes`, and both by language. SourceError if unreadable."""
     counter = LanguageCounter()
     with commit.file(output) as temporary, _runs(temporary) as runs:
         for batch in _read_batches(documents):

@@ -176,13 +176,15 @@ class Encoder:
         cursor = np.array([0, -1, 0, 0, self._cached], np.int64)
         data, offsets = read_only(data), read_only(offsets)
         scratch = self._scratch
-        while length := _encode(
-            data, offsets, end_id, self._merges, self._cache, self._cached_ids, scratch, cursor, out, lengths
-        ):
+        while True:
+            length = _encode(
+                data, offsets, end_id, self._merges, self._cache, self._cached_ids, scratch, cursor, out, lengths
+            )
+            self._cached = int(cursor[_CACHED])
+            if length == 0:
+                return out[: cursor[_WRITTEN]].copy(), lengths
             if length > _LONGEST_PIECE:
                 raise TokenizerError(
                     f"a piece without any space or punctuation has {length:,} bytes.", hint="Drop that text."
                 )
             scratch = new_scratch(length)
-        self._cached = int(cursor[_CACHED])
-        return out[: cursor[_WRITTEN]].copy(), lengths

@@ -4,10 +4,15 @@
 The kernel never allocates. When an array might run full it stops before the step, `MergeLoop` enlarges what is
 short, and the loop goes on; so memory grows with need, and Python gets a word in (progress, Ctrl-C) every
 thousand merges.
+
+No token is made twice. If a string becomes a token somewhere, no merge has crossed its borders there, so what
+happened inside depended on the string alone: wherever it stands in such borders, it is at that moment the same pair
+and merges too. Hence each pair enters the queue once, with all its positions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -97,8 +102,7 @@ def _merge_on(cells, tokens, lengths, pairs, queue, occurrences, scratch, spelli
 
 
 class MergeLoop:
-    """BPE training under way: iterate to run it; each item is a (n, 3) int64 block of merges: pair, new id,
-    count."""
+    """BPE training under way. Iterating runs it: each item is an (n, 3) int64 block, pair, new id, count."""
 
     def __init__(self, cells: Cells, vocab_size: int, minimum_frequency: int, longest: int) -> None:
         self._cells = cells
@@ -114,7 +118,7 @@ class MergeLoop:
         )
         self._spelling = np.empty(256, np.uint8)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Int64]:
         merges, made = np.empty((MERGES_A_CALL, 3), np.int64), np.zeros(1, np.int64)
         status = _PAUSE
         while status != _FINISHED:

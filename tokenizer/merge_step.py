@@ -105,8 +105,7 @@ def update_counts(pairs, lengths, a, b, c, longest, groups):
 
 @kernel
 def queue_new_pairs(pairs, queue, occurrences, lengths, c, longest, scratch, group_number, touched_number):
-    """Queue each group's new pair, if its count is positive, with the positions noted; resets the scratch
-    slots."""
+    """Queue each group's new pair with its positions, if its count is positive; reset the scratch slots."""
     pair_rows, pair_used = pairs
     queue_rows, queue_used = queue
     positions, spans, used = occurrences

@@ -33,8 +33,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 class Table(NamedTuple):
-    """The arrays. `slots`: int64, hash half << 32 | entry, or -1; `entries`: (n, 4) int64; `arena`: the
-    bytes."""
+    """`slots`: half the hash << 32 | entry, or -1; `entries`: (n, 4), the columns above; `arena`: the bytes."""
 
     slots: Int64
     entries: Int64
@@ -90,8 +89,7 @@ def entry_of(slots, entries, arena, used, data, start, length, group):
 
 @kernel
 def _count_texts(table, data, offsets, groups, cursor):
-    """Count the pieces of all texts from `cursor` (text, place) on; returns the bytes that lacked room, or
-    -1."""
+    """Count the pieces of all texts from `cursor` (text, place) on; returns the bytes that lacked room or -1."""
     slots, entries, arena, used = table
     for text in range(cursor[0], offsets.size - 1):
         place = max(cursor[1], offsets[text])
@@ -184,8 +182,7 @@ class PieceTable:
             self.grow(short)
 
     def entries(self) -> tuple[Bytes, Int64, Int64, Int64, Int64]:
-        """(arena, starts, lengths, groups, counts) of all entries, in order of first sight; views, not
-        copies."""
+        """(arena, starts, lengths, groups, counts) of all entries in order of first sight; views, no copies."""
         columns = self._table.entries[: len(self)]
         return self._table.arena, columns[:, START], columns[:, LENGTH], columns[:, _GROUP], columns[:, COUNT]
 

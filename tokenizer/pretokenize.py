@@ -7,8 +7,7 @@ white space nor one of `( ) | . , ! ? … 。 ， 、 । ۔ ،`. What lies betw
 pattern differently, so this module does not use one: it walks the UTF-8 bytes. `SEPARATORS` lists the 39 code
 points at which the expression stops.
 
-In: a uint8 array of UTF-8 text. Out: the end of each piece. Bytes that are no valid UTF-8 count as word
-characters.
+In: a uint8 array of UTF-8 text. Out: where each piece ends. Bytes that are no valid UTF-8 are word characters.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
@@ -100,8 +99,7 @@ def _ends(data, ends):
 
 
 def split_pieces(text: bytes) -> list[bytes]:
-    """The pieces of one text, in order; joined they are the text again. For inspection and tests: not the fast
-    path."""
+    """The pieces of one text, in order; joined they are the text again. For inspection: not the fast path."""
     data = np.frombuffer(text, np.uint8)
     ends = np.empty(len(text), np.int64)
     stops = ends[: _ends(data, ends)].tolist()

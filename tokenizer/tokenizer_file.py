@@ -1,5 +1,4 @@
-"""Read a `tokenizer.json` and make sure that it means what our encoder does: BLOOM's pre-tokenizer, byte-level
-BPE.
+"""Read a `tokenizer.json` and make sure that it means what our encoder does: BLOOM's pre-tokenizer, byte-level BPE.
 
 Anything that would change the ids (a normalizer, another regular expression, tokens added outside the
 vocabulary, ...) is refused with a TokenizerError that names it; only JSON is read, never pickles.

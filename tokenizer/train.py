@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
@@ -49,8 +50,7 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
         result = finished_result(task)
         if result is None:
             with progress.stage("merge pairs", sizes.merges) as bar:
-                task.arguments["advance"] = bar.advance
-                result = run_task(task)
+                result = run_task(replace(task, arguments={**task.arguments, "advance": bar.advance}))
         files = {
             name: {"size": size_of(join(folder, name)), "xxh3": hash_file(join(folder, name))}
             for name in (*FILES, COUNTS)

@@ -167,6 +167,18 @@ def test_lone_surrogates_are_refused(encoder: Encoder) -> None:
         encoder.encode("a\ud800b")
 
 
+def test_a_piece_that_is_too_long_leaves_the_cache_sound(
+    sample_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, fresh = Encoder.from_file(sample_file), Encoder.from_file(sample_file)
+    monkeypatch.setattr(encode_module, "_LONGEST_PIECE", 5000)
+    column = pa.array(["first words of the text", "x" * 6000, "never reached"], pa.large_string())
+    with pytest.raises(TokenizerError, match="has 6,000 bytes"):
+        encoder.encode_column(column, append_eos=True)
+    for text in ("other words", "first words of the text", "never reached"):
+        assert encoder.encode(text).tolist() == fresh.encode(text).tolist()
+
+
 def test_text_cannot_forge_a_control_token(tmp_path: Path) -> None:
     """Hugging Face's trainer makes merges that spell `</s>` and gives them its id; we leave them out."""
     tokenizer = peer.train(["a</s>"] * 20 + ["<pad>"] * 9, 300)
