@@ -34,7 +34,7 @@ def perplexity_of(text: str, encode: Encode, score: Score, glue_lines: bool) -> 
     """The perplexity of a text, rounded to one decimal; inf where it is too large for a float."""
     sentence = " ".join(encode(normalise(text, lower_case=False, glue_lines=glue_lines)))
     try:
-        return round(10.0 ** (-score(sentence) / (len(sentence.split()) + 1)), 1)
+        return round(float(10.0 ** (-score(sentence) / (len(sentence.split()) + 1))), 1)
     except OverflowError:
         return float("inf")
 

@@ -7,13 +7,14 @@ From the last follows the sum of the k largest counts, which is the sum over c o
 times): no counts are sorted.
 
 Most n-grams occur once. A first reading marks every n-gram in a map with two bits for each of many places: seen, seen
-again. Only the n-grams whose place was seen again go into a hash table, in a second reading. A text of more than
-LARGEST_PART bytes is counted in parts, each with the n-grams whose keys fall into its share of all keys, so that
-neither the map nor the table grows with the text.
+again. Only n-grams whose place was seen again go into a hash table, in a second reading. Where the map says that they
+are too many for a table, they are counted in parts, in a reading each: by the share of all keys that a key falls into.
+So neither the map nor the table grows with the text.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,13 @@ TOTAL, HIGHEST, AT_LEAST = 0, 1, 1
 MOST = 1 << 10
 COUNTS = AT_LEAST + MOST + 1
 
-LARGEST_PART = 1 << 22
+LARGEST_PART = 3_500_000  # n-grams: they half fill a table of 2^23 slots, 128 MB
+_MARKS = 1 << 21
 _AHEAD = 8
 _RELEASE = 1 << 20
-_PLACES = np.uint64(31)  # 32 places of two bits in a uint64
+_PLACES = np.uint64(31)  # 32 places of two bits in a uint64: seen, and seen again
+_SEEN, _PAIRS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_FOURS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 _NONE, _ONE, _TWO, _LOW_HALF = (np.uint64(number) for number in (0, 1, 2, 0xFFFFFFFF))
 _HALF, _PLACE_BITS, _WORD_BITS = (np.uint64(number) for number in (32, 33, 38))
 
@@ -75,7 +79,7 @@ def new_room():
         np.empty(BLOCK, np.uint32),
         np.empty(BLOCK, np.uint64),
         np.zeros(TALLY, np.int64),
-        np.empty(LARGEST_PART // 2, np.uint64),
+        np.empty(_MARKS, np.uint64),
         np.empty(BLOCK, np.int32),
         np.zeros(COUNTS, np.int64),
     )
@@ -87,53 +91,50 @@ def count_ngrams(data, start, end, reader, room, seen, stamp):
 
     The counts above MOST come in no particular order. Uses the stamps after `stamp`; `seen` may have grown.
     """
-    counts = room.counts
-    counts[: AT_LEAST + counts[HIGHEST] + 1] = 0
-    above = np.empty(0, np.int32)
-    parts = np.uint64((end - start) // LARGEST_PART + 1)
-    for part in range(parts):
-        stamp += _ONE
-        more, seen = _count_part(data, start, end, reader, room, seen, stamp, np.uint64(part), parts)
-        above = np.concatenate((above, more)) if more.size else above
-    return above, seen, stamp
-
-
-@allocating
-def _count_part(data, start, end, reader, room, seen, stamp, part, parts):
     keys, counts = room.keys, room.counts
+    counts[: AT_LEAST + counts[HIGHEST] + 1] = 0
     i, stop = begin(data, start, end, reader, room.tally)
     i, length = read_ngrams(data, i, stop, reader, room, keys)
-    whole = i >= stop
-    marks = _cleared(room.marks, length if whole else (end - start) // np.int64(parts))
-    total = _mark(keys, length, marks, part, parts)
+    whole = i >= stop  # all keys are at hand: there is no need to read again
+    marks = _cleared(room.marks, length if whole else stop - start)
+    _mark(keys, length, marks)
+    counts[TOTAL] = length
     while i < stop:
         i, length = read_ngrams(data, i, stop, reader, room, keys)
-        total += _mark(keys, length, marks, part, parts)
-    counts[TOTAL] += total
-
-    if not whole:
-        i, stop = begin(data, start, end, reader, room.tally)
-        i, length = read_ngrams(data, i, stop, reader, room, keys)
-    before = different = 0
-    while True:
-        length = _keep_marked(keys, length, marks, part, parts)
-        if before == 0:
-            seen, mask = _sized(seen, length)
-        done, follow = 0, -1
+        _mark(keys, length, marks)
+        counts[TOTAL] += length
+    parts = np.uint64(1 if whole else _number_of_parts(marks))
+    above, looked_up = np.empty(0, np.int32), 0
+    for part in range(parts):
+        stamp += _ONE
+        if not whole:
+            i, stop = begin(data, start, end, reader, room.tally)
+            length = 0
+        before = different = 0
         while True:
-            done, different, follow = _count_some(
-                keys, done, length, seen, mask, stamp, before, different, follow, room.numbers, counts
-            )
-            if done == length:
+            if not whole:
+                i, length = read_ngrams(data, i, stop, reader, room, keys)
+            length = _keep_marked(keys, length, marks, np.uint64(part), parts)
+            if before == 0:
+                seen, mask = _sized(seen, length)
+            done, follow = 0, -1
+            while True:
+                done, different, follow = _count_some(
+                    keys, done, length, seen, mask, stamp, before, different, follow, room.numbers, counts
+                )
+                if done == length:
+                    break
+                seen, mask = _grown(seen, mask, stamp)
+            before += length
+            if i >= stop:
                 break
-            seen, mask = _grown(seen, mask, stamp)
-        before += length
-        if i >= stop:
-            break
-        i, length = read_ngrams(data, i, stop, reader, room, keys)
-    counts[AT_LEAST + 1] += total - before
+        looked_up += before
+        if counts[HIGHEST] == MOST:
+            count = seen.count[:different]
+            above = np.concatenate((above, count[count > MOST]))
+    counts[AT_LEAST + 1] += counts[TOTAL] - looked_up
     counts[HIGHEST] = max(counts[HIGHEST], 1)
-    return _counts_above_most(seen.count, different, counts), seen
+    return above, seen, stamp
 
 
 @allocating
@@ -147,25 +148,45 @@ def _cleared(marks, ngrams):
     return marks
 
 
-@inlined
-def _belongs(key, part, parts):
-    return ((key & _LOW_HALF) * parts) >> _HALF == part
-
-
 @kernel
-def _mark(keys, length, marks, part, parts):
-    """Mark the n-grams of this part; returns how many there are. No branch depends on what was seen before."""
+def _mark(keys, length, marks):
+    """Mark the n-grams. No branch depends on what was seen before."""
     mask = np.uint64(marks.size - 1)
-    total = 0
     for k in range(length):
         key = keys[k]
-        if parts > _ONE and not _belongs(key, part, parts):
-            continue
-        total += 1
         seen = _ONE << ((key >> _PLACE_BITS & _PLACES) << _ONE)
         before = marks[key >> _WORD_BITS & mask]
         marks[key >> _WORD_BITS & mask] = before | seen | (before & seen) << _ONE
-    return total
+
+
+@kernel
+def _number_of_parts(marks):
+    """In how many parts the n-grams whose place was seen again are few enough for a table.
+
+    Of P places, s were seen by about D = P ln(P / (P - s)) different n-grams (linear counting). If A places were seen
+    again, they hold A + (D - s) of them.
+    """
+    seen = again = 0
+    for word in marks:
+        seen += _ones(word & _SEEN)
+        again += _ones(word & ~_SEEN)
+    places = 32 * marks.size
+    different = places * math.log(places / max(places - seen, 1))
+    return 1 + int((again + max(different - seen, 0.0)) / LARGEST_PART)
+
+
+@inlined
+def _ones(word):
+    """How many bits of a word are set."""
+    word -= word >> _ONE & _SEEN
+    word = (word & _PAIRS) + (word >> _TWO & _PAIRS)
+    word = word + (word >> np.uint64(4)) & _FOURS
+    return np.int64(word * _BYTES >> np.uint64(56))
+
+
+@inlined
+def _belongs(key, part, parts):
+    return ((key & _LOW_HALF) * parts) >> _HALF == part
 
 
 @kernel
@@ -263,15 +284,6 @@ def _count_some(keys, k, length, seen, mask, stamp, before, different, follow, n
         follow += follow >= 0
     counts[HIGHEST] = highest
     return k, different, follow
-
-
-@allocating
-def _counts_above_most(count, different, counts):
-    """The counts of the n-grams that occur more than MOST times."""
-    if counts[HIGHEST] < MOST:
-        return np.empty(0, np.int32)
-    count = count[:different]
-    return count[count > MOST]
 
 
 @allocating

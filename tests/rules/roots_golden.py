@@ -37,13 +37,10 @@ def golden(shared: Path, name: str) -> list[dict[str, Any]]:
     return list(rows_of(shared / "golden" / "roots" / f"{name}.jsonl"))
 
 
-def word_lists(shared: Path) -> dict[str, str]:
-    """The word lists that the numbers were made with, as settings of the stage."""
+def word_lists(shared: Path) -> tuple[str, str]:
+    """The files of stop words and of flagged words that the numbers were made with."""
     folder = shared / "data" / "wordlists"
-    return {
-        "stop_words": str(folder / "bigscience_stopwords.json"),
-        "flagged_words": str(folder / "bigscience_flagged_words.json"),
-    }
+    return str(folder / "bigscience_stopwords.json"), str(folder / "bigscience_flagged_words.json")
 
 
 def digest(text: str) -> str:

@@ -10,6 +10,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from roots_pipeline.rules.presets import load_data
@@ -20,7 +21,8 @@ ASCII_SPACES = "\t\n\v\f\r "
 LINE_ENDS = "\r\v\f\x85\u2028\u2029"
 
 
-def special_characters(letters: bool = True) -> set[str]:
+@lru_cache
+def special_characters(letters: bool = True) -> frozenset[str]:
     """The set, from its data file."""
     found: set[str] = set()
     for name, ranges in load_data("roots_special_characters").items():
@@ -29,7 +31,13 @@ def special_characters(letters: bool = True) -> set[str]:
         for entry in ranges.split():
             first, last = (entry.split("-") * 2)[:2]
             found.update(map(chr, range(int(first, 16), int(last, 16) + 1)))
-    return found
+    return frozenset(found)
+
+
+def built_in_stop_words(language: str) -> list[str] | None:
+    """The stop words that the stage takes without a file, in the shape of words."""
+    words = load_data("stop_words").get(language)
+    return None if words is None else words.split()
 
 
 def language_settings(language: str) -> dict[str, Any]:
@@ -37,7 +45,7 @@ def language_settings(language: str) -> dict[str, Any]:
     return {**table["default"], **table.get(language, {})}
 
 
-def strip_special(word: str, special: set[str]) -> str:
+def strip_special(word: str, special: frozenset[str]) -> str:
     while word and word[0] in special:
         word = word[1:]
     while word and word[-1] in special:
@@ -71,7 +79,7 @@ def modify(text: str, language: str, **switches: bool) -> str:
         for string in data["unwanted"]:
             if string in seen or (not published["case_matters"] and string in ascii_lower(seen)):
                 return False
-        return len(word) <= longest or 0 < len(stripped) <= longest
+        return bool(len(word) <= longest or 0 < len(stripped) <= longest)
 
     lines = []
     for line in text.split("\n"):
@@ -94,7 +102,7 @@ def normalise(text: str, lower_case: bool, glue_lines: bool = True) -> str:
     data = load_data("roots_normalisation")
     if not glue_lines:
         text = "".join(" " if character in "\t\n\v\f\r\x85" else character for character in text)
-    text = "".join(character for character in text if not unicodedata.category(character) == "Cc").strip()
+    text = "".join(character for character in text if unicodedata.category(character) != "Cc").strip()
     if lower_case:
         text = text.lower()
     for code in data["spaces"]:
@@ -111,7 +119,7 @@ def single_characters(text: str) -> list[str]:
 
 
 def words_of(
-    text: str, special: set[str], encode: Encode | None = None, lower_case: bool = True, glue_lines: bool = True
+    text: str, special: frozenset[str], encode: Encode | None = None, lower_case: bool = True, glue_lines: bool = True
 ) -> list[str]:
     if encode is None:
         words = [word for line in text.split("\n") for field in line.split("\t") for word in field.split(" ")]

@@ -52,7 +52,8 @@ def differences(batch: pa.RecordBatch, wanted: list[dict[str, Any]]) -> list[tup
 
 @pytest.fixture(scope="module")
 def stage(shared: Path) -> RootsMeasures:
-    return RootsMeasures(**word_lists(shared), as_published=True)
+    stop_words, flagged_words = word_lists(shared)
+    return RootsMeasures(stop_words=stop_words, flagged_words=flagged_words, as_published=True)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ def test_normal_forms_of_chinese_documents(shared: Path) -> None:
 def test_documents_made_of_list_entries(shared: Path, stage: RootsMeasures) -> None:
     lists = {
         kind: json.loads(Path(path).read_text("utf-8"))
-        for kind, path in zip(("stop", "flag"), word_lists(shared).values(), strict=True)
+        for kind, path in zip(("stop", "flag"), word_lists(shared), strict=True)
     }
     forms = {
         None: "{}".format, "upper": str.upper, "title": str.title, "punct": '("{}!")'.format, "digits": "{}12".format,
