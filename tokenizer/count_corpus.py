@@ -1,7 +1,8 @@
 """Count a whole corpus on any engine: one task a shard, then a tree of merges.
 
 In: RUN/corpus, as its manifest lists it. Out: RUN/tokenizer/counts.parquet. Everything between lies in
-RUN/tokenizer/.work and stays there, so that a changed or added shard counts only itself anew.
+RUN/tokenizer/.work/counts and stays there, so that a changed or added shard counts only itself anew: `shards`
+holds files named by the shards, `merges` files named by us, so no source can have the name of a merge.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def count_corpus(engine: Engine, corpus_folder: str, run_folder: str) -> CorpusC
 def _count_task(path: str, name: str, content: str, work: str) -> Task:
     stem = PurePosixPath(name).stem
     mark = fingerprint(["count", COUNT_VERSION, PATTERN, content])
-    arguments = {"documents": path, "output": join(work, f"{stem}.parquet")}
-    return Task(f"count {stem}", join(work, f"{stem}.json"), mark, count_shard, arguments)
+    arguments = {"documents": path, "output": join(work, "shards", f"{stem}.parquet")}
+    return Task(f"count {stem}", join(work, "shards", f"{stem}.json"), mark, count_shard, arguments)
 
 
 def _merge_tasks(engine: Engine, tasks: Sequence[Task], work: str, output: str) -> Task:
@@ -85,7 +86,7 @@ def _merge_tasks(engine: Engine, tasks: Sequence[Task], work: str, output: str) 
         level += 1
         groups = [tasks[start : start + _FAN_IN] for start in range(0, len(tasks), _FAN_IN)]
         tasks = [
-            _merge_task(group, join(work, f"merge-{level}-{number:05d}.parquet"), work)
+            _merge_task(group, join(work, "merges", f"merge-{level}-{number:05d}.parquet"), work)
             for number, group in enumerate(groups)
         ]
         engine.run(tasks, f"merge counts, level {level}")
@@ -96,4 +97,4 @@ def _merge_task(parts: Sequence[Task], output: str, work: str) -> Task:
     stem = PurePosixPath(output).stem
     arguments: dict[str, Any] = {"inputs": [part.arguments["output"] for part in parts], "output": output}
     mark = fingerprint(["merge", COUNT_VERSION, *(part.fingerprint for part in parts)])
-    return Task(f"merge {stem}", join(work, f"{stem}.json"), mark, merge_shards, arguments)
+    return Task(f"merge {stem}", join(work, "merges", f"{stem}.json"), mark, merge_shards, arguments)

@@ -156,6 +156,17 @@ def test_merging_in_levels_gives_the_same_table(run: Path, tmp_path: Path, monke
     assert Path(levels.path).read_bytes() == Path(whole.path).read_bytes()
 
 
+def test_a_source_may_be_called_like_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("merge-1-00000", "merge-1-00001", "merge-2-00000", "counts")
+    shards: dict[str, list[Row]] = {name: [(f"text of {name}", "en")] for name in names}
+    write_corpus(tmp_path, shards)
+    monkeypatch.setattr(count_module, "_FAN_IN", 2)
+    for _ in range(2):
+        counted = count_corpus(RecordingEngine(), str(tmp_path / "corpus"), str(tmp_path / "tokenizer"))
+        rows = [row for shard in shards.values() for row in shard]
+        assert rows_of(pa.concat_tables(read_counts(counted.path))) == expected(rows)
+
+
 def test_weights_move_the_vocabulary(run: Path) -> None:
     even = train(run)
     manifest = read_manifest(str(run / "tokenizer"))
