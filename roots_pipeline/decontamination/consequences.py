@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.decontamination.cutting import Span, count_words, cut
 from roots_pipeline.decontamination.index import EvaluationIndex, Ints
-from roots_pipeline.decontamination.scanning import ITEM, OVERLAP, find_hits
+from roots_pipeline.decontamination.scanning import ITEMS, NAMES, OVERLAP, find_hits
 
 VERDICT = "contaminated"
 _NOTHING = np.empty(0, np.int64)
+_MOST_ITEMS = 1000  # that a document names
 
 
 class Contamination(NamedTuple):
-    """What contaminates a document: the item most of which it holds, and all finds of contaminating items."""
+    """What contaminates a document: items (the cause first), and what of them was found."""
 
-    cause: str
+    items: list[str]
     found: Ints
 
 
@@ -35,39 +36,47 @@ def measured_overlaps(findings: pa.Table, first_row: int) -> dict[int, float]:
 
 
 def contaminations(findings: pa.Table, first_row: int) -> dict[int, Contamination]:
-    """The rows of a batch that are contaminated; of equal overlaps the first item is the cause."""
-    own: dict[int, list[tuple[float, int, str, list[int]]]] = {}
+    """The rows of a batch that are contaminated.
+
+    The cause is the item with the largest overlap; of several, that of which more words are covered, or the first.
+    """
+    own: dict[int, list[dict[str, Any]]] = {}
     for line in findings.filter(findings.column("contaminated")).to_pylist():
-        own.setdefault(line["row"] - first_row, []).append(
-            (-line["overlap"], line["item"], line["cause"], line["found"]))
-    return {row: Contamination(min(lines)[2], np.unique([hit for line in lines for hit in line[3]]))
-            for row, lines in own.items()}
+        own.setdefault(line["row"] - first_row, []).append(line)
+    found: dict[int, Contamination] = {}
+    for row, lines in own.items():
+        lines.sort(key=lambda line: (-line["overlap"], -line["words"], line["item"]))
+        hits = np.unique([hit for line in lines for hit in line["found"]])
+        found[row] = Contamination([line["cause"] for line in lines[:_MOST_ITEMS]], hits)
+    return found
 
 
-def similar_documents(batch: pa.RecordBatch, threshold: float) -> dict[int, Contamination]:
-    """The rows whose similarity, which the scan measured, is above the threshold."""
+def similar_documents(
+    batch: pa.RecordBatch, index: EvaluationIndex, column: str, threshold: float
+) -> dict[int, Contamination]:
+    """The rows whose similarity, which the scan measured, is above the threshold; `column` has the item of each."""
     similar = kept(batch) & (batch.column(OVERLAP).to_numpy(zero_copy_only=False) > threshold)
-    items = batch.column(ITEM).to_pylist()
-    return {row: Contamination(items[row], _NOTHING) for row in np.flatnonzero(similar).tolist()}
+    return {row: Contamination([index.name(batch.column(column)[row].as_py()[0])], _NOTHING)
+            for row in np.flatnonzero(similar).tolist()}
 
 
 def with_measures(
     batch: pa.RecordBatch, largest: Mapping[int, float], found: Mapping[int, Contamination]
 ) -> pa.RecordBatch:
     """Note overlaps and contaminating items."""
-    overlaps, items = batch.column(OVERLAP).to_pylist(), batch.column(ITEM).to_pylist()
+    overlaps, items = batch.column(OVERLAP).to_pylist(), batch.column(ITEMS).to_pylist()
     for row, overlap in largest.items():
         overlaps[row] = overlap
     for row, contamination in found.items():
-        items[row] = contamination.cause
-    return with_columns(batch, {OVERLAP: pa.array(overlaps, pa.float64()), ITEM: pa.array(items, pa.string())})
+        items[row] = contamination.items
+    return with_columns(batch, {OVERLAP: pa.array(overlaps, pa.float64()), ITEMS: pa.array(items, NAMES)})
 
 
 def with_verdicts(batch: pa.RecordBatch, found: Mapping[int, Contamination]) -> pa.RecordBatch:
     """Drop contaminated documents."""
     verdicts, causes = batch.column("verdict").to_pylist(), batch.column("cause").to_pylist()
     for row, contamination in found.items():
-        verdicts[row], causes[row] = VERDICT, contamination.cause
+        verdicts[row], causes[row] = VERDICT, contamination.items[0]
     return with_columns(batch, {"verdict": pa.array(verdicts, pa.string()), "cause": pa.array(causes, pa.string())})
 
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from roots_pipeline.text.contamination_characters import WORD_SIZE
 from roots_pipeline.text.contamination_cover import cover
 from roots_pipeline.text.contamination_tables import Tables
 
@@ -24,8 +25,8 @@ class Matching:
     rule: Rule = "overlap"
     ngram: int = 13
     common_items: int = 10
-    short_minimum: float = 5
-    short_anywhere: float = 8
+    short_minimum: float = 4.0
+    short_anywhere: float = 6.0
 
 
 class Tally(NamedTuple):
@@ -70,6 +71,10 @@ class EvaluationIndex:
     def name(self, item: int) -> str:
         """`<set>/<item id>`."""
         return f"{self.tallies[self.set_of[item]].name}/{self.ids[item]}"
+
+    def words_in(self, item: int) -> float:
+        """How many words an item has."""
+        return float(self.sizes[self.first[item] : self.first[item + 1]].sum(dtype=np.int64)) / WORD_SIZE
 
     def grams_of(self, item: int) -> Ints:
         """The n-gram that begins at each word of an item, -1 for none."""

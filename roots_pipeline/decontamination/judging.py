@@ -47,6 +47,7 @@ class Judged(NamedTuple):
     """What came out for one document and item."""
 
     overlap: float
+    words: float  # of the item that are covered, weighted
     contaminated: bool
     found: Ints  # what of the item contaminates the document, as in the working column
 
@@ -73,7 +74,8 @@ def judge_item(
     for grams, has in zip(holdings, have, strict=True):
         overlap, run = measure(index, item, has, weights, total)
         contaminated = limits.reached(overlap, run)
-        judged.append(Judged(overlap, contaminated, np.intersect1d(grams, worth) if contaminated else worth[:0]))
+        found = np.intersect1d(grams, worth) if contaminated else worth[:0]
+        judged.append(Judged(overlap, overlap * total, contaminated, found))
     return judged
 
 

@@ -36,6 +36,7 @@ FINDING = pa.schema([
     *FINDING_FIELDS,
     pa.field("item", pa.int64()),
     pa.field("overlap", pa.float64()),
+    pa.field("words", pa.float64()),
     pa.field("contaminated", pa.bool_()),
     pa.field("found", pa.list_(pa.int64())),  # what contaminates the document, as in the working column
 ])
@@ -81,7 +82,7 @@ def judge_entries(index: EvaluationIndex, limits: Limits, entries: pa.Table) -> 
     """What documents hear back, from all entries of some items, in any order."""
     item, shard, row, documents = (entries.column(name).to_numpy() for name in ("item", "shard", "row", "documents"))
     grams, counts = _lists(entries.column("grams")), _lists(entries.column("counts"))
-    found: list[tuple[int, int, str, int, float, bool, Ints]] = []
+    found: list[tuple[int, int, str, int, float, float, bool, Ints]] = []
     for number, places in _groups(item):
         own = [place for place in places if row[place] != _NO_ROW]
         if not own:
@@ -92,9 +93,10 @@ def judge_entries(index: EvaluationIndex, limits: Limits, entries: pa.Table) -> 
                                   np.concatenate([_NO_GRAMS, *(counts[place] for place in strays)]))
             judged = judge_item(index, number, [grams[place] for place in own], stray_counts, limits)
         elif limits.too_many(int(documents[places].sum())):
-            judged = [Judged(0.0, False, _NO_GRAMS)] * len(own)
+            judged = [Judged(0.0, 0.0, False, _NO_GRAMS)] * len(own)
         else:
-            judged = [Judged(1.0, True, -1 - np.searchsorted(index.shorts, [number]))] * len(own)
+            found_short = -1 - np.searchsorted(index.shorts, [number])
+            judged = [Judged(1.0, index.words_in(number), True, found_short)] * len(own)
         name = index.name(number)
         found += [(int(shard[place]), int(row[place]), name, number, *result)
                   for place, result in zip(own, judged, strict=True)]

@@ -23,15 +23,15 @@ from roots_pipeline.text.contamination_characters import folding
 from roots_pipeline.text.contamination_tables import window_hashes
 from roots_pipeline.text.contamination_words import read_words
 
-OVERLAP, ITEM = "contamination_overlap", "contamination_item"
-FOUND = pa.list_(pa.int64())
+OVERLAP, ITEMS = "contamination_overlap", "contamination_items"
+FOUND, NAMES = pa.list_(pa.int64()), pa.list_(pa.string())
 
 
 @dataclass(frozen=True, slots=True)
 class ContaminationScan(Map):
     """Adds the column `column`: ids of the n-grams found, and -1 - number for each short item; null if there are none.
 
-    With the rule `jaccard` the measure and the item of the most similar item are final here.
+    With the rule `jaccard` the measure is final here, and the item found is the most similar one.
     """
 
     name: ClassVar[str] = "contamination_scan"
@@ -46,13 +46,13 @@ class ContaminationScan(Map):
 
     @property
     def gives(self) -> tuple[str, ...]:
-        return (self.column, OVERLAP, ITEM)
+        return (self.column, OVERLAP, ITEMS)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         index = load_index(self.evaluations, self.matching, self.content)
         hits = find_hits(index, batch.column("text"), kept(batch))
         found: list[Ints | None] = [None] * batch.num_rows
-        overlaps, names = np.zeros(batch.num_rows), pa.nulls(batch.num_rows, pa.string()).to_pylist()
+        overlaps, names = np.zeros(batch.num_rows), pa.nulls(batch.num_rows, NAMES)
         for row, whats in by_text(hits):
             found[row] = here = np.unique(whats)
             grams = here[here >= 0]
@@ -60,8 +60,8 @@ class ContaminationScan(Map):
                 overlaps[row] = weigh(index, grams).overlaps.max(initial=0)
             else:
                 item, overlaps[row] = best_jaccard(index, grams, _count_grams(index, batch.column("text"), row))
-                names[row] = index.name(item)
-        columns = {self.column: pa.array(found, FOUND), OVERLAP: pa.array(overlaps), ITEM: pa.array(names, pa.string())}
+                found[row] = np.array([item])
+        columns = {self.column: pa.array(found, FOUND), OVERLAP: pa.array(overlaps), ITEMS: names}
         return with_columns(batch, columns)
 
 

@@ -24,9 +24,9 @@ its set of n-grams and that of an item is above `threshold`. What is common does
 matter, and documents need not meet.
 
 Out: verdict `contaminated` with the cause `<set>/<item id>` (action `drop`); for every action the measure
-`contamination_overlap`, the largest overlap (or similarity) with any item, and `contamination_item`, the item that
-contaminated the document (with `jaccard`: the most similar one). For documents that could reach the threshold the
-overlap is that after step 2, for all others that before.
+`contamination_overlap`, the largest overlap (or similarity) with any item, and `contamination_items`, the items that
+contaminated the document, the cause first. For documents that could reach the threshold the overlap is that after step
+2, for all others that before.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from roots_pipeline.decontamination.index import EvaluationIndex, Matching, Rule
 from roots_pipeline.decontamination.indexing import load_index
 from roots_pipeline.decontamination.judging import Limits
 from roots_pipeline.decontamination.meeting import ENTRY, FINDING, entries_of, judge_entries
-from roots_pipeline.decontamination.scanning import ITEM, OVERLAP, ContaminationScan
+from roots_pipeline.decontamination.scanning import ITEMS, OVERLAP, ContaminationScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class Decontaminate(Exchange):
     rule: Rule = "overlap"
     action: Literal["drop", "cut", "report"] = "drop"
     threshold: float | None = None
-    long_match: float = 50
+    long_match: float = 50.0
     ngram: int = 13
     common_items: int = 10
     common_documents: int = 10
-    short_minimum: float = 5
-    short_anywhere: float = 8
-    shortest_rest: float = 50
+    short_minimum: float = 4.0
+    short_anywhere: float = 6.0
+    shortest_rest: float = 50.0
     content: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -142,12 +142,12 @@ class Decontaminate(Exchange):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("verdict", "cause", self.column, OVERLAP, ITEM, *(("text",) if self.action == "cut" else ()))
+        return ("verdict", "cause", self.column, OVERLAP, ITEMS, *(("text",) if self.action == "cut" else ()))
 
     @property
     def gives(self) -> tuple[str, ...]:
         changed = {"drop": ("verdict", "cause"), "cut": ("verdict", "cause", "text"), "report": ()}[self.action]
-        return (OVERLAP, ITEM, *changed)
+        return (OVERLAP, ITEMS, *changed)
 
     def prepare(self) -> Map:
         return ContaminationScan(self.evaluations, self.matching, self.located, self.column)
@@ -164,8 +164,11 @@ class Decontaminate(Exchange):
         return judge_entries(self.index, self.limits, entries) if len(entries) else FINDING.empty_table()
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
-        found = (similar_documents(batch, self.limits.threshold) if self.rule == "jaccard"
-                 else contaminations(findings, first_row))
+        if self.rule == "jaccard":
+            valid = batch.column(self.column).null_count < batch.num_rows
+            found = similar_documents(batch, self.index, self.column, self.limits.threshold) if valid else {}
+        else:
+            found = contaminations(findings, first_row)
         batch = with_measures(batch, measured_overlaps(findings, first_row), found)
         if self.action == "cut":
             return with_cuts(batch, self.index, found, self.shortest_rest) if found else batch

@@ -5,7 +5,8 @@ Two texts that differ in case, accents, punctuation, width of characters, kind o
 same words. What becomes of a character:
 
 - Letters, numbers and marks make words, in the form `fold` gives them: compatibility decomposition (NFKD), accents and
-  other optional signs left out, case folded, decimal digits as 0 to 9. A few become two or three letters (ß, ﬁ).
+  other optional signs left out, case folded, decimal digits as 0 to 9. Some become two or three characters (ß, ﬁ, the
+  syllables of Korean).
 - Optional signs, format characters (soft hyphen, joiners) and the Arabic tatweel are left out.
 - Everything else separates words. Some of it also is a border, the edge of a sentence, line, cell or quotation: line
   breaks and all punctuation and symbols but apostrophes, hyphens, commas and underscores.
@@ -43,7 +44,6 @@ _DOTLESS_I = 0x0131  # its capital is the Latin I
 _ASSIGNED = (range(0x33480), range(0xE0000, 0xE0200))
 # Most of all characters; they are folded to themselves.
 _HAN = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0x20000, 0x2A6E0))
-_HANGUL = range(0xAC00, 0xD7A4)
 _LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -58,8 +58,8 @@ class Folding(NamedTuple):
 def folding() -> Folding:
     """The tables; built on first use (about half a second) and kept for the life of the process."""
     table = np.full(0x110000, SEPARATOR, np.uint32)
-    for block, flags in (*((han, LETTER | ALONE | HAN) for han in _HAN), (_HANGUL, LETTER)):
-        table[block.start : block.stop] = np.arange(block.start, block.stop) | flags
+    for block in _HAN:
+        table[block.start : block.stop] = np.arange(block.start, block.stop) | (LETTER | ALONE | HAN)
     longer: list[list[int]] = []
     for code in (code for planes in _ASSIGNED for code in planes if table[code] == SEPARATOR):
         character = chr(code)
@@ -98,8 +98,6 @@ def fold(character: str) -> str:
         return ""
     if ord(character) == _DOTLESS_I:
         return "i"
-    if ord(character) in _HANGUL:  # syllables are not taken apart
-        return character
     parts = unicodedata.normalize("NFKD", character).casefold()
     parts = unicodedata.normalize("NFKD", parts)
     kept = "".join(_digit(part) for part in parts if not _optional(part))
