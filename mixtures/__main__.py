@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mixtures.config import load_mixture_recipe
-from mixtures.files import read_inputs
+from mixtures.files import check_documents, read_inputs
 from mixtures.lock import NAME, read_lock
 from mixtures.plan import plan_rows, warnings
 from mixtures.verify import verify_mixture
@@ -61,8 +61,9 @@ def plan(
 
 @app.command()
 def verify(run: Run = "runs/sample") -> None:
-    """Check hashes, index, token range, document ends, and show the beginnings of a few samples."""
+    """Check hashes, those of corpus and tokenizer too, index, token range, document ends; show a few samples."""
     inputs = read_inputs(run)
+    check_documents(inputs)
     report = verify_mixture(
         join(run, "mixture"), inputs.tokenizer_path,
         corpus=inputs.corpus.fingerprint, tokenizer=inputs.tokenizer.fingerprint,

@@ -18,7 +18,7 @@ import xxhash
 
 from mixtures.indexed import token_dtype
 from mixtures.join import file_name, write_group
-from mixtures.lock import SUFFIXES
+from mixtures.lock import SUFFIXES, FileFacts, probe
 from mixtures.tokenise import Vocabulary, encode_shard, read_vocabulary
 from roots_pipeline.core.errors import EmptyOutputError, StorageError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
@@ -32,6 +32,7 @@ from roots_pipeline.core.storage import (
     write_json,
 )
 from roots_pipeline.core.tasks import Engine, Task
+from tokenizer.content import REMAKE_DOCUMENTS, REMAKE_TOKENIZER, check_content, whole_result
 
 # The code of ours that decides the bytes of the files; all other modules only decide the lock.
 _ENCODING_CODE = ("indexed.py", "join.py", "tokenise.py")
@@ -49,21 +50,35 @@ class Inputs:
 
 
 def read_inputs(run: str) -> Inputs:
-    """Manifests of corpus and tokenizer, checked against their files. Raises StaleDataError."""
+    """Manifests of corpus and tokenizer, checked against their files. Raises StaleDataError.
+
+    The content of the tokenizer is compared too; that of documents where they are encoded, and in `verify`.
+    """
     corpus_folder, tokenizer_folder = join(run, "corpus"), join(run, "tokenizer")
     corpus = read_manifest(corpus_folder, made_by="python -m roots_pipeline run")
     check_files(corpus_folder, corpus)
     tokenizer = read_manifest(tokenizer_folder, made_by="python -m tokenizer train")
     check_files(tokenizer_folder, tokenizer)
     path = join(tokenizer_folder, "tokenizer.json")
+    check_content(path, tokenizer.files["tokenizer.json"]["xxh3"], REMAKE_TOKENIZER)
     return Inputs(corpus, tokenizer, corpus_folder, path, read_vocabulary(path))
+
+
+def check_documents(inputs: Inputs) -> None:
+    """Compare the content of every document file with the manifest. Raises StaleDataError naming the first."""
+    for name, content in _shards(inputs).items():
+        check_content(join(inputs.corpus_folder, name), content, REMAKE_DOCUMENTS)
+
+
+def _shards(inputs: Inputs) -> dict[str, str]:
+    """The document files of the corpus and their hashes, by name."""
+    files = sorted(inputs.corpus.files.items())
+    return {name: entry["xxh3"] for name, entry in files if name.startswith("documents/")}
 
 
 def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) -> dict[str, dict[str, Any]]:
     """Encode and join; returns what `write_group` says of every group, by name."""
-    shards = {
-        name: entry["xxh3"] for name, entry in sorted(inputs.corpus.files.items()) if name.startswith("documents/")
-    }
+    shards = _shards(inputs)
     mark = fingerprint([code_fingerprint(), shards, inputs.tokenizer.fingerprint])
     summary = join(folder, ".work", "groups.json")
     known = _finished(summary, mark, folder)
@@ -105,14 +120,23 @@ def _finished(summary: str, mark: str, folder: str) -> dict[str, dict[str, Any]]
         value = read_json(summary)
     except (FileNotFoundError, StorageError):
         return None
-    if value["fingerprint"] != mark:
+    try:
+        groups: dict[str, dict[str, Any]] = value["groups"]
+        whole = value["fingerprint"] == mark and all(_whole(name, group, folder) for name, group in groups.items())
+    except (KeyError, TypeError, AttributeError):  # JSON, but not what we wrote
         return None
-    groups: dict[str, dict[str, Any]] = value["groups"]
-    for name, group in groups.items():
-        for suffix, facts in group["files"].items():
-            if size_of(join(folder, file_name(name) + suffix)) != facts["size"]:
-                return None
-    return groups
+    return groups if whole and groups else None
+
+
+def _whole(name: str, group: Mapping[str, Any], folder: str) -> bool:
+    """Whether the three files of a group have the size and the probe that the summary says."""
+    if not all(type(group[key]) is int for key in ("documents", "tokens")):
+        return False
+    for suffix in SUFFIXES:
+        facts, path = FileFacts(**group["files"][suffix]), join(folder, file_name(name) + suffix)
+        if size_of(path) != facts.size or probe(path) != facts.probe:
+            return False
+    return True
 
 
 def _encode_and_join(
@@ -124,6 +148,7 @@ def _encode_and_join(
         piece = Path(name).stem
         arguments = {
             "documents": join(inputs.corpus_folder, name),
+            "content": content,
             "tokenizer": inputs.tokenizer_path,
             "output": join(folder, ".work", "pieces", f"{piece}.arrow"),
         }
@@ -148,6 +173,8 @@ def _encode_and_join(
         task_arguments = {"pieces": pieces[group], "prefix": join(folder, file_name(group)), "dtype": dtype}
         record = join(folder, ".work", "groups", f"{file_name(group)}.json")
         joins.append(Task(group, record, fingerprint([code, dtype, marks[group]]), write_group, task_arguments))
+    for task in joins:
+        whole_result(task)  # a damaged group is joined again
     return dict(zip(sorted(pieces), engine.run(joins, "join groups"), strict=True))
 
 

@@ -20,6 +20,7 @@ from mixtures.join import PIECE_SCHEMA
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.storage import open_read
 from roots_pipeline.core.tasks import Commit
+from tokenizer.content import REMAKE_DOCUMENTS, check_content
 from tokenizer.encode import Encoder
 
 UNKNOWN_LANGUAGE = "und"
@@ -40,8 +41,16 @@ def read_vocabulary(path: str) -> Vocabulary:
     return Vocabulary(encoder.vocab_size, encoder.end_id)
 
 
-def encode_shard(commit: Commit, *, documents: str, tokenizer: str, output: str) -> dict[str, Any]:
-    """Encode one corpus file. Returns for each group its batches in `output`, its documents and tokens."""
+def encode_shard(
+    commit: Commit, *, documents: str, tokenizer: str, output: str, content: str | None = None
+) -> dict[str, Any]:
+    """Encode one corpus file, whose xxh3-128 is `content` (None: not compared).
+
+    Returns for each group its batches in `output`, its documents and tokens. Raises SourceError if the file is
+    unreadable, StaleDataError if its content is another.
+    """
+    if content is not None:
+        check_content(documents, content, REMAKE_DOCUMENTS)
     encoder = Encoder.from_file(tokenizer)
     groups: dict[str, dict[str, Any]] = {}
     written = 0

@@ -22,6 +22,7 @@ from roots_pipeline.core.documents import text_buffers
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.storage import open_read
 from roots_pipeline.core.tasks import Commit
+from tokenizer.content import REMAKE_DOCUMENTS, check_content
 from tokenizer.counts_file import COUNT_SCHEMA, read_counts, sorted_counts, write_counts
 from tokenizer.merge import merge_counts
 from tokenizer.piece_table import PieceTable
@@ -78,9 +79,19 @@ def count_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def count_shard(
-    commit: Commit, documents: str, output: str, pieces_in_memory: int = PIECES_IN_MEMORY
+    commit: Commit,
+    documents: str,
+    output: str,
+    content: str | None = None,
+    pieces_in_memory: int = PIECES_IN_MEMORY,
 ) -> dict[str, Any]:
-    """Task: count one shard. Result: `documents`, `bytes`, and both by language. SourceError if unreadable."""
+    """Task: count one shard, whose xxh3-128 is `content` (None: not compared).
+
+    Result: `documents`, `bytes`, and both by language. Raises SourceError if the shard is unreadable,
+    StaleDataError if its content is another.
+    """
+    if content is not None:
+        check_content(documents, content, REMAKE_DOCUMENTS)
     counter = LanguageCounter()
     with commit.file(output) as temporary, _runs(temporary) as runs:
         for batch in _read_batches(documents):

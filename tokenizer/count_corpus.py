@@ -16,6 +16,7 @@ from roots_pipeline.core.errors import EmptyOutputError
 from roots_pipeline.core.manifest import check_files, read_manifest
 from roots_pipeline.core.storage import fingerprint, join
 from roots_pipeline.core.tasks import Engine, Task
+from tokenizer.content import whole_result
 from tokenizer.count import COUNT_VERSION, count_shard
 from tokenizer.merge import merge_shards
 from tokenizer.pretokenize import PATTERN
@@ -43,7 +44,8 @@ def count_corpus(engine: Engine, corpus_folder: str, run_folder: str) -> CorpusC
     """Count the pieces of all documents of a corpus, per language, into RUN_FOLDER/counts.parquet.
 
     Shards that were counted before are not read again. Raises StaleDataError if the corpus is unfinished or its
-    files are not those of its manifest, EmptyOutputError if it holds no text.
+    files are not those of its manifest (the content of a file is compared when it is counted), EmptyOutputError
+    if it holds no text.
     """
     corpus = read_manifest(corpus_folder, made_by="python -m roots_pipeline run")
     check_files(corpus_folder, corpus)
@@ -56,6 +58,7 @@ def count_corpus(engine: Engine, corpus_folder: str, run_folder: str) -> CorpusC
             "the corpus holds no text.", where=corpus_folder, hint="Look at its report to see what its rules dropped."
         )
     merging = _merge_tasks(engine, tasks, work, join(run_folder, COUNTS))
+    whole_result(merging)  # a damaged table is merged again
     merged = engine.run([merging], "merge counts")[0]
     languages: dict[str, dict[str, int]] = {}
     for result in results:
@@ -75,7 +78,7 @@ def count_corpus(engine: Engine, corpus_folder: str, run_folder: str) -> CorpusC
 def _count_task(path: str, name: str, content: str, work: str) -> Task:
     stem = PurePosixPath(name).stem
     mark = fingerprint(["count", COUNT_VERSION, PATTERN, content])
-    arguments = {"documents": path, "output": join(work, "shards", f"{stem}.parquet")}
+    arguments = {"documents": path, "content": content, "output": join(work, "shards", f"{stem}.parquet")}
     return Task(f"count {stem}", join(work, "shards", f"{stem}.json"), mark, count_shard, arguments)
 
 

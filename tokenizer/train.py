@@ -14,12 +14,13 @@ from typing import Any
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import fingerprint, hash_file, join, lock_folder, size_of, sweep_temporaries
-from roots_pipeline.core.tasks import Commit, Engine, Task, finished_result, run_task
+from roots_pipeline.core.tasks import Commit, Engine, Task, run_task
 from tokenizer.alphabet import FIRST_MERGE_ID
 from tokenizer.bpe import train_bpe
 from tokenizer.compression import bytes_per_token
 from tokenizer.config import TokenizerRecipe
 from tokenizer.constraint import check_merges_found
+from tokenizer.content import whole_result
 from tokenizer.count_corpus import COUNTS, count_corpus
 from tokenizer.counts_file import read_counts
 from tokenizer.encode import Encoder
@@ -47,7 +48,7 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
         task = Task("train", join(folder, ".work", "train.json"), mark, train_and_export, {
             "counts": counted.path, "folder": folder, "languages": sorted(counted.languages), "recipe": recipe,
         })  # fmt: skip
-        result = finished_result(task)
+        result = whole_result(task)
         if result is None:
             with progress.stage("merge pairs", sizes.merges) as bar:
                 result = run_task(replace(task, arguments={**task.arguments, "advance": bar.advance}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -126,6 +127,40 @@ def test_a_lost_file_is_written_again(tmp_path: Path) -> None:
     (Path(run) / "mixture" / "web.en.bin").unlink()
     assert write(run)[1] == 3 + 1
     assert files_of(run) == before
+
+
+def test_a_damaged_file_is_written_again(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    write(run)
+    before = files_of(run)
+    for name in ("web.en.bin", "web.en.idx", "web.en.documents.parquet"):
+        path = Path(run) / "mixture" / name
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        write(run)
+        assert files_of(run) == before, name
+    summary = Path(run) / "mixture" / ".work" / "groups.json"
+    good = json.loads(summary.read_bytes())
+    mark = good["fingerprint"]
+    for value in ([], {}, 3, {"fingerprint": mark}, {**good, "groups": {}}, {**good, "groups": {"a": 1}}):
+        summary.write_text(json.dumps(value))
+        write(run)
+        assert files_of(run) == before and json.loads(summary.read_bytes()) == good
+
+
+def test_damaged_inputs_are_named(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    write(run)
+    for name in ("corpus/documents/web-00001.parquet", "tokenizer/tokenizer.json"):
+        path = Path(run) / name
+        good = path.read_bytes()
+        path.write_bytes(good[:99] + bytes([good[99] ^ 1]) + good[100:])
+        (Path(run) / "mixture" / ".work" / "groups.json").unlink(missing_ok=True)
+        message = rf"{path.name}: its content is not what the manifest describes \(\w{{12}} instead of \w{{12}}\)"
+        with pytest.raises(StaleDataError, match=message):
+            write(run)
+        verified = CliRunner().invoke(app, ["verify", "--run", run])
+        assert isinstance(verified.exception, StaleDataError) and path.name in str(verified.exception)
+        path.write_bytes(good)
 
 
 def test_order_of_shards_and_workers_does_not_matter(tmp_path: Path) -> None:

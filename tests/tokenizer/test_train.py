@@ -145,6 +145,19 @@ def test_a_damaged_file_is_written_again(run: Path) -> None:
     (run / "tokenizer" / "tokenizer.json").write_bytes(b"{}")
     (run / "tokenizer" / "counts.parquet").unlink()
     assert train(run) == first
+    for name in ("tokenizer.json", "counts.parquet"):  # also if the size is the same
+        path = run / "tokenizer" / name
+        path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
+        assert train(run) == first
+
+
+def test_a_damaged_shard_is_not_counted(run: Path) -> None:
+    path = run / "corpus" / "documents" / "web-00001.parquet"
+    good = path.read_bytes()
+    path.write_bytes(good[:99] + bytes([good[99] ^ 1]) + good[100:])
+    message = r"web-00001\.parquet: its content is not what the manifest describes \(\w{12} instead of \w{12}\)"
+    with pytest.raises(StaleDataError, match=message):
+        train(run)
 
 
 def test_merging_in_levels_gives_the_same_table(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
