@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictInt, model_validator
 
 from roots_pipeline.core.recipe import load_section, nearest
 from roots_pipeline.core.stages import Stage
@@ -26,6 +26,7 @@ from roots_pipeline.stage_table import make_reader, make_stage
 RECIPES = Path(__file__).parent / "recipes"
 # A recipe may inherit stages for groups that it has no sources of; any other unknown group is a slip of the pen.
 USUAL_GROUPS = ("books", "code", "news", "web", "wiki")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|KiB|MiB|GiB)?")
 _UNITS = {None: 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -35,15 +36,21 @@ class SourceEntry(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    name: str
     kind: str
-    path: str
+    path: Annotated[str, Field(min_length=1)]
     group: str = "web"
     exclude: list[str] = []
     _reader: Any = PrivateAttr()
 
     @model_validator(mode="after")
     def _make_reader(self) -> SourceEntry:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"the name {self.name[:120]!r} cannot be part of a file name. "
+                             "Use up to 100 letters, digits, '-' and '_', the first a letter or digit.")
+        for key in ("source", "root"):
+            if key in (self.model_extra or {}):
+                raise ValueError(f"unknown key '{key}': it follows from `name` and `path`.")
         self._reader = make_reader(self.kind, {**(self.model_extra or {}), "source": self.name, "root": self.path})
         return self
 
@@ -63,7 +70,7 @@ class StageEntry(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     stage: str
-    groups: list[str] | None = None
+    groups: Annotated[list[str], Field(min_length=1)] | None = None
     _made: Any = PrivateAttr()
 
     @model_validator(mode="after")
@@ -85,7 +92,7 @@ class CorpusRecipe(BaseModel):
 
     sources: Annotated[list[SourceEntry], Field(min_length=1)]
     stages: list[StageEntry] = []
-    shard_size: str | int = "64MB"
+    shard_size: str | StrictInt = "64MB"
     rejected_text: Literal["full", "excerpt", "none"] = "excerpt"
     maximum_bad_share: Annotated[float, Field(ge=0, le=1)] = 0.2
     allow_empty: bool = False
@@ -112,7 +119,7 @@ class CorpusRecipe(BaseModel):
         if isinstance(self.shard_size, int):
             return self.shard_size
         match = _SIZE.fullmatch(self.shard_size.strip())
-        if match is None:
+        if match is None or len(match[1]) > 15:
             raise ValueError(f"shard_size: {self.shard_size!r} is not a size such as 64MB.")
         return int(float(match[1]) * _UNITS[match[2]])
 

@@ -216,10 +216,7 @@ class _Run:
         if rows != sum(table.values()):
             raise AssertionError(f"read {rows} documents but wrote {sum(table.values())}")
         self._check_empty(kept, rows, table)
-        files = {
-            path.removeprefix(self.folder.rstrip("/") + "/"): entry
-            for result in results for path, entry in result["files"].items()
-        }
+        files = {name: entry for result in results for name, entry in result["files"].items()}
         counts = {
             "read": rows, "kept": kept, "rejected": rows - kept, "bad_records": sum(result["bad"] for result in read),
             "kept_bytes": sum(size for key, size in sizes.items() if not key[2]),

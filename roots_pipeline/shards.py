@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roots_pipeline.config import CorpusRecipe, SourceEntry
-from roots_pipeline.core.errors import SourceError
-from roots_pipeline.core.storage import exists, hash_file, is_remote, join, read_json, write_json
+from roots_pipeline.core.errors import SourceError, StorageError
+from roots_pipeline.core.storage import hash_file, is_remote, join, read_json, write_json
 from roots_pipeline.sources.base import FileSlice
 from roots_pipeline.sources.discover import discover
 
@@ -62,9 +62,9 @@ def _pack(files: list[FileSlice], size: int) -> Iterator[tuple[FileSlice, ...]]:
 
 def hash_inputs(shards: list[Shard], memory: str) -> dict[str, str]:
     """Content hash of every input file; `memory` is the JSON file that remembers them."""
-    known = read_json(memory) if exists(memory) else {}
+    known = _remembered(memory)
     hashes: dict[str, str] = {}
-    remembered: dict[str, list[object]] = {}
+    remembered: dict[str, list[str]] = {}
     for shard in shards:
         for file in shard.files:
             stamp = _stamp(file)
@@ -75,6 +75,14 @@ def hash_inputs(shards: list[Shard], memory: str) -> dict[str, str]:
     if remembered != known:
         write_json(memory, remembered)
     return hashes
+
+
+def _remembered(memory: str) -> dict[str, list[str]]:
+    try:
+        value = read_json(memory)
+    except (FileNotFoundError, StorageError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _stamp(file: FileSlice) -> str | None:

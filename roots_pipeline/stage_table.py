@@ -26,6 +26,10 @@ STAGES: dict[str, type[Stage]] = {
 }
 
 
+# Filled in from the source's name and path; not for recipes.
+_OURS = ("source", "root")
+
+
 def make_stage(name: str, settings: Mapping[str, Any]) -> Stage:
     """A stage from its recipe entry. Raises ValueError with a sentence for an unknown name, key or value."""
     if name not in STAGES:
@@ -42,13 +46,15 @@ def make_reader(kind: str, settings: Mapping[str, Any]) -> Any:
 
 
 def _make(kind: type[Any], what: str, settings: Mapping[str, Any]) -> Any:
-    known = [entry.name for entry in fields(kind) if entry.init]
+    known = [entry.name for entry in fields(kind) if entry.init and entry.name not in _OURS]
     for key in settings:
-        if key not in known:
+        if key not in known and key not in _OURS:
             raise ValueError(f"unknown key '{key}' in {what}. {nearest(key, known)}")
     try:
         return TypeAdapter(kind).validate_python(dict(settings))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{what}: {place}: {first['msg']} (found {first['input']!r})"[:400]) from error
+        quote = " YAML reads yes, no, on and off as true or false: put such a word in quotes."
+        hint = quote if isinstance(first["input"], bool) else ""
+        raise ValueError(f"{what}: {place}: {first['msg']} (found {first['input']!r}).{hint}"[:500]) from error

@@ -140,7 +140,8 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
             if not mask.all():
                 dropped.write(_shorten(batch.filter(pa.array(~mask)), rejected_text))
     rows = [[*key, counts[key], sizes[key]] for key in sorted(counts)]
-    return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows, "files": commit.files}
+    return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows,
+            "files": {"/".join(path.split("/")[-2:]): entry for path, entry in commit.files.items()}}
 
 
 def changed_columns(findings: Findings | None, maps: Sequence[Map]) -> set[str]:

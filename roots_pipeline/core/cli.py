@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 the user can fix it, 130 stopped with Ctrl-C, 1 a bug of o
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 import typer
@@ -21,6 +22,9 @@ def new_app(help_text: str) -> typer.Typer:
 
 def run_app(app: typer.Typer) -> NoReturn:
     """Run a command line and leave with its exit code; typer itself answers wrong options (exit code 2)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # text of any language may be printed, whatever the locale
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except RootbloomError as error:

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from roots_pipeline import __version__
-from roots_pipeline.core.errors import StaleDataError
-from roots_pipeline.core.storage import exists, is_remote, join, read_json, size_of, write_json
+from roots_pipeline.core.errors import StaleDataError, StorageError
+from roots_pipeline.core.storage import is_remote, join, read_json, size_of, write_json
 
 _FORMAT = 1
 
@@ -53,9 +53,16 @@ def write_manifest(
     )
     path = join(folder, "manifest.json")
     value = orjson.loads(orjson.dumps(asdict(manifest), option=orjson.OPT_NON_STR_KEYS))
-    if not (exists(path) and read_json(path) == value):
+    if _written(path) != value:
         write_json(path, value)
     return manifest
+
+
+def _written(path: str) -> Any:
+    try:
+        return read_json(path)
+    except (FileNotFoundError, StorageError):  # absent, or damaged: it is written anew
+        return None
 
 
 def read_manifest(folder: str, *, made_by: str | None = None) -> Manifest:

@@ -59,7 +59,9 @@ def _merged(
         if not isinstance(base, str):
             raise RecipeError(f"`extends` must name a recipe, not {base!r}.", where=f"{path}:{lines[('extends',)]}")
         values, origins = _merged(base, section, folder, (*seen, str(path)))
-    own = document.get(section) or {}
+    own = document.get(section)
+    if own is None:
+        own = {}
     if not isinstance(own, dict):
         raise RecipeError(
             f"section '{section}' must hold keys, not {type(own).__name__}.", where=f"{path}:{lines[(section,)]}"
@@ -72,6 +74,8 @@ def _merged(
 
 def _locate(recipe: str, folder: Path) -> Path:
     path = Path(recipe)
+    if len(recipe.encode()) > 4000 or "\0" in recipe:
+        raise RecipeError("this is no name and no path of a recipe.", where=f"{recipe[:40]!r}…")
     if path.suffix in (".yaml", ".yml") or "/" in recipe:
         if not path.is_file():
             raise RecipeError("there is no such recipe file.", where=recipe, hint="Check the path given as RECIPE.")
@@ -91,15 +95,20 @@ def _read(path: Path) -> tuple[dict[Any, Any], dict[tuple[Any, ...], int]]:
     """The document and, for every key path, its line."""
     try:
         text = path.read_text("utf-8")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise RecipeError("anchors and aliases (&, *) are not used in recipes.", where=str(path),
+                              hint="Write the values out, or use `extends`.")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except RecursionError as error:
+        raise RecipeError("cannot be read as YAML: it is nested too deeply.", where=str(path)) from error
+    except (yaml.YAMLError, ValueError, OSError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = getattr(error, "problem", None) or str(error)
         raise RecipeError(f"cannot be read as YAML: {problem}.", where=place) from error
     if document is None:
-        return {}, {}
+        raise RecipeError("this recipe is empty.", where=str(path), hint="Name a built-in recipe to run it unchanged.")
     if not isinstance(document, dict):
         hint = f"Known: {', '.join(SECTIONS)}."
         raise RecipeError("a recipe must hold sections with keys.", where=str(path), hint=hint)
@@ -129,7 +138,8 @@ def _explain(
 ) -> RecipeError:
     first = error.errors()[0]
     place = tuple(first["loc"])
-    path, lines = origins.get(str(place[0]) if place else "", (Path(recipe), {}))
+    own = next((origin for origin in reversed(origins.values()) if str(origin[0]) == recipe), (Path(recipe), {}))
+    path, lines = origins.get(str(place[0]), own) if place else own
     line = next((lines[key] for length in range(len(place), -1, -1)
                  if (key := (section, *place[:length])) in lines), 1)
     name = ".".join(str(part) for part in (section, *place))

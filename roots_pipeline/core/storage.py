@@ -42,18 +42,42 @@ def is_remote(path: str) -> bool:
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below a folder, for local paths and URLs alike."""
-    return "/".join([folder.rstrip("/"), *names])
+    """A path below a folder, for local paths and URLs alike. Raises StorageError for a folder without a name."""
+    if not folder:
+        raise StorageError("the folder of the run has no name.", where="--run", hint="Name one, such as runs/mine.")
+    for prefix in ("file://", "local://"):
+        folder = folder.removeprefix(prefix)
+    return "/".join(["" if folder == "/" else folder.rstrip("/"), *names])
 
 
-def explain_os_error(error: OSError) -> StorageError | None:
+def to_beside(path: str, record: str) -> str:
+    """A path as seen from the folder of another file."""
+    return os.path.relpath(path, os.path.dirname(record))
+
+
+def from_beside(name: str, record: str) -> str:
+    """The path that `to_beside` made a name of."""
+    protocol, mark, inside = os.path.dirname(record).rpartition("://")
+    return protocol + mark + os.path.normpath(os.path.join(inside, name))
+
+
+def filesystem_of(path: str) -> tuple[Any, str]:
+    """The fsspec filesystem of a path, and the path inside it. Raises StorageError for an unknown protocol."""
+    try:
+        filesystem, target = fsspec.core.url_to_fs(path)
+    except (ValueError, ImportError) as error:
+        raise StorageError(f"cannot use this address ({error}).", where=path) from error
+    return filesystem, str(target)
+
+
+def explain_os_error(error: OSError, path: str = "output") -> StorageError | None:
     """A sentence for the operating-system errors that a user can do something about; None for all others."""
     reason = _REASONS.get(error.errno or 0)
     if reason is None:
         return None
     hint = "Free some space and run the same command again; finished work is kept." if error.errno in (
         errno.ENOSPC, errno.EDQUOT) else "Choose an output folder that you may write to."
-    return StorageError(f"cannot write: {reason}.", where=str(error.filename or "output"), hint=hint)
+    return StorageError(f"cannot write: {reason}.", where=str(error.filename or path), hint=hint)
 
 
 @contextmanager
@@ -73,7 +97,7 @@ def commit_file(path: str) -> Iterator[str]:
         os.replace(temporary, target)
         _sync_folder(target.parent)
     except OSError as error:
-        if (sentence := explain_os_error(error)) is not None:
+        if (sentence := explain_os_error(error, path)) is not None:
             raise sentence from error
         raise
     finally:
@@ -82,7 +106,7 @@ def commit_file(path: str) -> Iterator[str]:
 
 @contextmanager
 def _upload_when_done(path: str) -> Iterator[str]:
-    filesystem, target = fsspec.core.url_to_fs(path)
+    filesystem, target = filesystem_of(path)
     with tempfile.TemporaryDirectory() as folder:
         temporary = os.path.join(folder, "content")
         yield temporary
@@ -111,7 +135,7 @@ def write_json(path: str, value: Any) -> None:
 
 def open_read(path: str) -> BinaryIO:
     """Open a local path or URL for reading bytes."""
-    filesystem, target = fsspec.core.url_to_fs(path)
+    filesystem, target = filesystem_of(path)
     handle: BinaryIO = filesystem.open(target, "rb")
     return handle
 
@@ -128,13 +152,13 @@ def read_json(path: str) -> Any:
 
 def exists(path: str) -> bool:
     """Whether a file or folder exists."""
-    filesystem, target = fsspec.core.url_to_fs(path)
+    filesystem, target = filesystem_of(path)
     return bool(filesystem.exists(target))
 
 
 def list_files(folder: str, suffix: str = "") -> list[str]:
     """Files directly in a folder with this suffix, sorted by name; temporary ones are left out."""
-    filesystem, target = fsspec.core.url_to_fs(folder)
+    filesystem, target = filesystem_of(folder)
     if not filesystem.isdir(target):
         return []
     names = sorted(os.path.basename(entry.rstrip("/")) for entry in filesystem.ls(target, detail=False))
@@ -143,7 +167,7 @@ def list_files(folder: str, suffix: str = "") -> list[str]:
 
 def size_of(path: str) -> int | None:
     """Bytes of a file, None if it does not exist."""
-    filesystem, target = fsspec.core.url_to_fs(path)
+    filesystem, target = filesystem_of(path)
     try:
         return int(filesystem.size(target))
     except FileNotFoundError:
@@ -166,7 +190,7 @@ def fingerprint(value: Any) -> str:
 
 def remove_file(path: str) -> None:
     """Delete a file if it exists."""
-    filesystem, target = fsspec.core.url_to_fs(path)
+    filesystem, target = filesystem_of(path)
     if filesystem.exists(target):
         filesystem.rm_file(target)
 

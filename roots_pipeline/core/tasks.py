@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roots_pipeline.core.errors import StorageError
-from roots_pipeline.core.storage import commit_file, hash_file, read_json, size_of, write_json
+from roots_pipeline.core.storage import commit_file, from_beside, hash_file, read_json, size_of, to_beside, write_json
 
 
 class Commit:
@@ -59,7 +59,7 @@ def finished_result(task: Task) -> dict[str, Any] | None:
         return None
     if not isinstance(record, dict) or record.get("fingerprint") != task.fingerprint:
         return None
-    if any(size_of(path) != entry["size"] for path, entry in record["files"].items()):
+    if any(size_of(from_beside(name, task.record)) != entry["size"] for name, entry in record["files"].items()):
         return None
     result: dict[str, Any] = record["result"]
     return result
@@ -69,5 +69,7 @@ def run_task(task: Task) -> dict[str, Any]:
     """Run one task here and commit its record."""
     commit = Commit()
     result = task.function(commit, **task.arguments)
-    write_json(task.record, {"fingerprint": task.fingerprint, "files": commit.files, "result": result})
+    # Names are relative to the record, so that a run folder may be moved, copied, and named in another way.
+    files = {to_beside(path, task.record): entry for path, entry in commit.files.items()}
+    write_json(task.record, {"fingerprint": task.fingerprint, "files": files, "result": result})
     return result

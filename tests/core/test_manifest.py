@@ -55,3 +55,9 @@ def test_lost_and_cut_files_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "x").unlink()
     with pytest.raises(StaleDataError, match="x is missing"):
         check_files(str(tmp_path), read_manifest(str(tmp_path)))
+
+
+def test_a_damaged_manifest_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format"')
+    write(tmp_path)
+    assert read_manifest(str(tmp_path)).step == "corpus"

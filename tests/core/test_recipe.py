@@ -56,6 +56,11 @@ def test_missing_keys_come_from_the_extended_recipe(built_in: Path) -> None:
         ("tokenizer: [\n", ["mine.yaml:", "cannot be read as YAML"]),
         ("- a\n", ["must hold sections"]),
         ("tokenizer: 3\n", ["must hold keys"]),
+        ("tokenizer: []\n", ["must hold keys"]),
+        ("", ["this recipe is empty"]),
+        ("a: &a [1]\nb: [*a, *a]\n", ["anchors and aliases"]),
+        ("tokenizer: &a {inner: *a}\n", ["anchors and aliases"]),
+        ("[" * 3000 + "]" * 3000, ["nested too deeply"]),
         ("extends: nowhere\n", ["no built-in recipe 'nowhere'", "sample"]),
         ("extends: mine.yaml\n", ["there is no such recipe file"]),
         ("tokenizer: !!python/object/apply:os.system ['true']\n", ["cannot be read as YAML"]),
@@ -79,3 +84,9 @@ def test_a_name_that_only_another_package_knows_means_what_it_extends(built_in: 
     other.mkdir(parents=True, exist_ok=True)
     (other / "large.yaml").write_text("train: {hidden: 7}\n")
     assert load_section("large", "tokenizer", Section, built_in).vocab_size == 300
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_names_that_no_file_can_have(built_in: Path, name: str) -> None:
+    with pytest.raises(RecipeError, match="no name and no path"):
+        load_section(name, "tokenizer", Section, built_in)

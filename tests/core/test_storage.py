@@ -98,3 +98,17 @@ def test_not_json_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{")
     with pytest.raises(StorageError, match="not valid JSON"):
         storage.read_json(str(tmp_path / "x.json"))
+
+
+def test_a_folder_without_a_name_and_an_unknown_protocol_are_refused() -> None:
+    with pytest.raises(StorageError, match="has no name"):
+        storage.join("", "corpus")
+    assert storage.join("file:///tmp/x", "corpus") == "/tmp/x/corpus"
+    assert storage.join("/", "corpus") == "/corpus"
+    with pytest.raises(StorageError, match="cannot use this address"):
+        storage.exists("foo://x/y")
+
+
+@pytest.mark.parametrize(("path", "record"), [("/r/a/b", "/r/c/d.json"), ("r/a", "r/a.json"), ("s3://r/a/b", "s3://r/c/d")])
+def test_names_beside_a_record_lead_back(path: str, record: str) -> None:
+    assert storage.from_beside(storage.to_beside(path, record), record) == path

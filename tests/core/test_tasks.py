@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,11 @@ def test_a_damaged_record_makes_it_run_again(tmp_path: Path) -> None:
     assert finished_result(task(tmp_path, "abc", "1")) is None
     (tmp_path / "out.json").write_text("[]")
     assert finished_result(task(tmp_path, "abc", "1")) is None
+
+
+def test_a_folder_may_be_moved_and_copied(tmp_path: Path) -> None:
+    run_task(task(tmp_path / "a", "abc", "1"))
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (tmp_path / "a" / "out").unlink()
+    assert finished_result(task(tmp_path / "b", "abc", "1")) == {"length": 3}
+    assert finished_result(task(tmp_path / "a", "abc", "1")) is None

@@ -195,6 +195,13 @@ def test_bad_files_give_their_good_records_and_a_count(tmp_path: Path, sample: P
         ({"stages": [{"stage": "exact_duplicates", "ignore": "x"}]}, RecipeError, ["ignore", "'x'"]),
         ({"stages": [{"stage": "exact_duplicates", "groups": ["wbe"]}]}, RecipeError, ["'wbe'", "'web'"]),
         ({"shard_size": "many"}, RecipeError, ["shard_size", "'many'"]),
+        ({"shard_size": "1" + "0" * 400 + "GB"}, RecipeError, ["shard_size"]),
+        ({"shard_size": True}, RecipeError, ["shard_size"]),
+        ({"stages": [{"stage": "exact_duplicates", "groups": []}]}, RecipeError, ["groups"]),
+        ({"sources": [{"name": "s", "kind": "jsonl", "path": ""}]}, RecipeError, ["path"]),
+        ({"sources": [{"name": "a b", "kind": "jsonl", "path": "x"}]}, RecipeError, ["'a b'", "letters"]),
+        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "root": "y"}]}, RecipeError, ["'root'"]),
+        ({"sources": [{"name": "s", "kind": "jsonl", "path": "x", "language": False}]}, RecipeError, ["in quotes"]),
         ({"maximum_bad_shares": 1}, RecipeError, ["'maximum_bad_shares'", "'maximum_bad_share'"]),
     ],
 )
@@ -243,4 +250,15 @@ def test_a_stage_file_that_was_cut_is_made_again(tmp_path: Path, many: str) -> N
         path = tmp_path / "out" / victim
         path.write_bytes(path.read_bytes()[:-7])
     run(many, tmp_path / "out")
+    assert digest(tmp_path / "out") == before
+
+
+def test_a_run_folder_named_in_another_way_is_the_same_run(tmp_path: Path, many: str,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    run(many, tmp_path / "out")
+    before = digest(tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    manifest, ran = run(many, Path("out"))
+    assert ran == 0 and set(manifest.files) == {f"{part}/s-{n:05d}.parquet" for n in range(6)
+                                               for part in ("documents", "rejected")}
     assert digest(tmp_path / "out") == before
