@@ -43,8 +43,8 @@ def perplexity_of(text: str, encode: Encode, score: Score, glue_lines: bool) -> 
 class RootsPerplexity(Map):
     """Adds the float64 column `perplexity`; null for languages without models.
 
-    `sentencepiece` and `kenlm` are the paths of the models by language. `glue_lines` (published: true) deletes line ends
-    and tabs, which joins words; otherwise they become spaces. `fingerprints` are those of the model files.
+    `sentencepiece` and `kenlm` are the paths of the models by language. `glue_lines` (published: true) deletes line
+    ends and tabs, which joins words; otherwise they become spaces. `fingerprints` are those of the model files.
     """
 
     name: ClassVar[str] = "roots_perplexity"

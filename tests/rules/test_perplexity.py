@@ -93,8 +93,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     pieces, language = folder / "pieces.model", folder / "language.arpa"
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES), model_writer=written, vocab_size=45, hard_vocab_limit=False, character_coverage=1.0,
-        minloglevel=2, user_defined_symbols=["▁the", "▁cat"],
+        sentence_iterator=iter(SENTENCES), model_writer=written, vocab_size=45, hard_vocab_limit=False,
+        character_coverage=1.0, minloglevel=2, user_defined_symbols=["▁the", "▁cat"],
     )  # fmt: skip
     pieces.write_bytes(written.getvalue())
     language.write_text(ARPA, "utf-8")
