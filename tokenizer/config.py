@@ -21,7 +21,8 @@ from tokenizer.constraint import VocabularySizes, fit_sizes
 
 RECIPES = Path(__file__).parent / "recipes"
 
-Positive = Annotated[int, Field(ge=1)]
+_LARGEST = 2**31 - 1  # ids are int32
+Size = Annotated[int, Field(le=_LARGEST)]  # `constraint` says which small ones fit
 
 
 class TokenizerRecipe(BaseModel):
@@ -29,12 +30,13 @@ class TokenizerRecipe(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    vocab_size: int
-    divisible_by: int = 128
-    tensor_parallel: int = 1
-    padded_vocab_size: int | None = None  # None: the smallest that fits
-    minimum_frequency: Annotated[int, Field(ge=0)] = 0  # a pair rarer than this is not merged
-    max_token_length: Positive | None = None  # bytes; tokens of three bytes or more are shorter than this
+    vocab_size: Size
+    divisible_by: Size = 128
+    tensor_parallel: Size = 1
+    padded_vocab_size: Size | None = None  # None: the smallest that fits
+    minimum_frequency: Annotated[int, Field(ge=0, le=_LARGEST)] = 0  # a pair rarer than this is not merged
+    # Bytes; tokens of three bytes or more are shorter than this.
+    max_token_length: Annotated[int, Field(ge=1, le=_LARGEST)] | None = None
     language_weights: dict[str, float] = {}  # how often each occurrence counts; languages not named count once
 
     @property
