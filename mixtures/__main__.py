@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mixtures.config import load_mixture_recipe
 from mixtures.files import check_documents, read_inputs
 from mixtures.lock import NAME, read_lock
-from mixtures.plan import plan_rows, warnings
+from mixtures.plan import plan_rows, printable, warnings
 from mixtures.verify import verify_mixture
 from mixtures.write import write_mixture
 from roots_pipeline.core.cli import new_app, run_app
@@ -53,7 +54,8 @@ def plan(
     for column in ("group", "tokens", "weight", "read", "epochs"):
         table.add_column(column, justify="left" if column == "group" else "right")
     for row in rows:
-        table.add_row(row.name, f"{row.tokens:,}", f"{row.weight:.5f}", f"{row.read:,.0f}", f"{row.epochs:.2f}")
+        name = Text(printable(row.name))  # not markup: a name may contain brackets
+        table.add_row(name, f"{row.tokens:,}", f"{row.weight:.5f}", f"{row.read:,.0f}", f"{row.epochs:.2f}")
     Console(width=None if Console().is_terminal else 110).print(table)
     for sentence in warnings(rows, max_epochs):
         print(f"warning: {sentence}")
@@ -69,7 +71,7 @@ def verify(run: Run = "runs/sample") -> None:
         corpus=inputs.corpus.fingerprint, tokenizer=inputs.tokenizer.fingerprint,
     )  # fmt: skip
     for group, number, text in report.texts:
-        print(f"{group} #{number}: {text[:100]!r}")
+        print(f"{printable(group)} #{number}: {text[:100]!r}")
     print(f"verified: {report.groups} groups, {report.documents:,} documents, {report.tokens:,} tokens.")
 
 

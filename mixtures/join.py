@@ -26,6 +26,7 @@ from roots_pipeline.core.tasks import Commit
 
 PIECE_SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("tokens", pa.large_list(pa.int32()))])
 _ROWS_OF_A_GROUP = 1 << 16
+_LONGEST_NAME = 200
 # Any constant: it makes the split independent of other hashes of the same ids.
 _SPLIT_SEED = 0x5B117
 _DOCUMENTS = pa.schema(
@@ -40,8 +41,16 @@ _DOCUMENTS = pa.schema(
 
 
 def file_name(group: str) -> str:
-    """A group's name as a file name: anything but letters, digits and `-_.+` becomes %XX."""
-    return quote(group, safe="-_.+")
+    """A group's name as a file name: anything but letters, digits and `-_.+~` becomes %XX.
+
+    File systems allow 255 bytes, suffixes and temporary names included, so a long name keeps its beginning and
+    ends in `=` and a hash of the whole; `=` is in no other name.
+    """
+    name = quote(group, safe="-_.+")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    ending = f"={xxhash.xxh3_128_hexdigest(group.encode())}"
+    return name[: _LONGEST_NAME - len(ending)] + ending
 
 
 def split_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:

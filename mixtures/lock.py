@@ -8,11 +8,12 @@ the size and hashes of its files, and the seed, sequence length, split and varia
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import xxhash
 import yaml
@@ -25,6 +26,7 @@ NAME = "mixture.lock.yaml"
 FORMAT = 1
 SUFFIXES = (".bin", ".idx", ".documents.parquet")
 _AGAIN = "Run `python -m mixtures write` again."
+_COUNTS = ("documents", "tokens", "train_documents", "train_tokens", "validation_documents", "validation_tokens")
 _PROBES, _PROBE_BYTES = 64, 4096
 
 
@@ -99,7 +101,7 @@ def write_lock(path: str, lock: Lock) -> None:
 
 
 def read_lock(path: str) -> Lock:
-    """Read a lock. Raises StaleDataError if absent or of another format, StorageError if damaged."""
+    """Read a lock. Raises StaleDataError if absent, of another format or impossible, StorageError if damaged."""
     try:
         value = yaml.safe_load(Path(path).read_text("utf-8"))
     except FileNotFoundError as error:
@@ -113,9 +115,48 @@ def read_lock(path: str) -> Lock:
         raise StaleDataError(f"the lock has format {found}, this version reads {FORMAT}.", where=path, hint=_AGAIN)
     try:
         groups = {name: _group(row) for name, row in value.pop("groups").items()}
-        return Lock(groups=groups, **value)
+        lock = Lock(groups=groups, **value)
     except (TypeError, KeyError, AttributeError) as error:
         raise StorageError(f"a field is missing or unknown ({error}).", where=path, hint=_AGAIN) from error
+
+
+    if (wrong := _impossible(lock)) is not None:
+        raise StaleDataError(f"{wrong}, which no mixture has.", where=path, hint=_AGAIN)
+    return lock
+
+
+def _impossible(lock: Lock) -> str | None:
+    """The first field of a lock, with its value, that has a wrong type or cannot be."""
+    for name, found, lowest in (
+        ("vocab_size", lock.vocab_size, 1), ("end_of_text", lock.end_of_text, 0),
+        ("sequence_length", lock.sequence_length, 1), ("seed", lock.seed, 0),
+    ):  # fmt: skip
+        if not _whole_number(found, lowest):
+            return f"{name} is {found!r}"
+    for name in ("corpus", "tokenizer", "dtype"):
+        if not isinstance(getattr(lock, name), str):
+            return f"{name} is {getattr(lock, name)!r}"
+    if lock.variant not in get_args(Variant):
+        return f"variant is {lock.variant!r}"
+    if not isinstance(lock.split, dict) or "method" not in lock.split:
+        return f"split is {lock.split!r}"
+    for name, group in lock.groups.items():
+        if not isinstance(name, str) or not isinstance(group.file, str) or "/" in group.file:
+            return f"a group is called {name!r}, its file {group.file!r}"
+        if type(group.weight) not in (int, float) or not 0 <= group.weight < math.inf:
+            return f"the weight of {name!r} is {group.weight!r}"
+        for count in _COUNTS:
+            if not _whole_number(getattr(group, count), 0):
+                return f"{count} of {name!r} is {getattr(group, count)!r}"
+        for suffix, facts in group.files.items():
+            if not (_whole_number(facts.size, 0) and isinstance(facts.xxh3, str) and isinstance(facts.probe, str)):
+                return f"{suffix} of {name!r} is {facts}"
+    total = sum(group.weight for group in lock.groups.values())
+    return None if 0 < total < math.inf else f"the sum of the weights is {total}"
+
+
+def _whole_number(value: Any, lowest: int) -> bool:
+    return type(value) is int and value >= lowest  # a bool is no number here
 
 
 def _group(row: Mapping[str, Any]) -> GroupFacts:

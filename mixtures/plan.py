@@ -23,6 +23,13 @@ class Row:
     epochs: float
 
 
+def printable(name: str) -> str:
+    """A name that a terminal shows as it is: control characters become escapes such as \\x1b."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in name
+    )
+
+
 def plan_rows(lock: Lock, tokens: int) -> list[Row]:
     """Rows in order of weight. Raises MixtureError for a budget below one sample."""
     if tokens < lock.sequence_length:
@@ -46,8 +53,8 @@ def plan_rows(lock: Lock, tokens: int) -> list[Row]:
 def warnings(rows: list[Row], max_epochs: float) -> list[str]:
     """One sentence for each group above `max_epochs`, and for each group that is left out."""
     repeated = [
-        f"{row.name} would be read {row.epochs:.1f} times, more than {max_epochs:g}." for row in rows
+        f"{printable(row.name)} would be read {row.epochs:.1f} times, more than {max_epochs:g}." for row in rows
         if row.epochs > max_epochs
     ]  # fmt: skip
-    left_out = [row.name for row in rows if row.weight == 0]
+    left_out = [printable(row.name) for row in rows if row.weight == 0]
     return repeated + ([f"Left out (weight 0): {', '.join(left_out)}."] if left_out else [])

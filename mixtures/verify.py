@@ -1,10 +1,12 @@
 """Look at every byte of a mixture: hashes, index, token range, document ends, split table, and a few samples.
 
-In: a mixture folder. Out: a report of what was looked at; the first thing that is wrong is an error.
+In: a mixture folder, which is only read. Out: a report of what was looked at; the first thing that is wrong is
+an error.
 """
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ from mixtures.dataset import BlendedDataset
 from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
 from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.storage import join
 from tokenizer.encode import Encoder
 
@@ -36,6 +39,12 @@ def verify_mixture(folder: str, tokenizer_path: str, *, corpus: str, tokenizer: 
     Raises StaleDataError or StorageError naming the file and the first thing in it that is wrong.
     """
     lock = read_lock(join(folder, NAME))
+    listed = read_manifest(folder, made_by="python -m mixtures write").fingerprint
+    if lock.fingerprint != listed:
+        raise StaleDataError(
+            f"the lock is not the one that the manifest describes ({lock.fingerprint[:12]} instead of {listed[:12]}).",
+            where=join(folder, NAME), hint="Run `python -m mixtures write` again.",
+        )  # fmt: skip
     check_inputs(lock, corpus=corpus, tokenizer=tokenizer)
     check_files(lock, folder, full=True)
     documents = tokens = 0
@@ -82,12 +91,13 @@ def decode_samples(folder: str, tokenizer_path: str, samples: int) -> list[tuple
     """The beginnings of the first training samples as text."""
     if samples < 1:
         return []
-    dataset = BlendedDataset(join(folder, NAME), "train", samples)
     decoder = Encoder.from_file(tokenizer_path)
     texts = []
-    for index in range(samples):
-        group, number = dataset.location(index)
-        texts.append((group, number, decoder.decode(dataset[index], skip_special_tokens=False)))
+    with tempfile.TemporaryDirectory() as cache:  # the mixture may lie where we cannot write
+        dataset = BlendedDataset(join(folder, NAME), "train", samples, cache=cache)
+        for index in range(samples):
+            group, number = dataset.location(index)
+            texts.append((group, number, decoder.decode(dataset[index], skip_special_tokens=False)))
     return texts
 
 

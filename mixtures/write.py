@@ -45,6 +45,7 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
     with lock_folder(folder):
         sweep_temporaries(folder)
         inputs = read_inputs(run)
+        _say_if_older(inputs, progress)
         groups = write_files(inputs, folder, engine, recipe.keep_pieces)
         lock, unmatched = make_lock(recipe, inputs, groups, folder)
         _finish(lock, recipe, inputs, folder)
@@ -54,6 +55,16 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
     if unmatched.groups:
         progress.say(f"Left out, because no weight is given: {', '.join(unmatched.groups)}.")
     return lock
+
+
+def _say_if_older(inputs: Inputs, progress: Progress) -> None:
+    """A tokenizer of another corpus may be meant (one tokenizer for many mixtures), so it is only mentioned."""
+    trained_on, found = inputs.tokenizer.inputs.get("corpus"), inputs.corpus.fingerprint
+    if trained_on is not None and trained_on != found:
+        progress.say(
+            f"The tokenizer was trained on another corpus ({str(trained_on)[:12]}) than the one being encoded "
+            f"({found[:12]}). If that is not meant, run `python -m tokenizer train` first."
+        )
 
 
 def make_lock(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,14 @@ def test_unreadable_locks(lock_path: str) -> None:
         (text.replace("format: 1", "format: 2"), "format 2, this version reads 1"),
         (text.replace("vocab_size", "vocabulary"), "a field is missing or unknown"),
         (text.replace("  weight", "  height", 1), "a field is missing or unknown"),
+        (text.replace("weight: 0.3333333333333333", "weight: .inf"), r"the weight of 'web\.en' is inf"),
+        (text.replace("weight: 0.3333333333333333", "weight: -1"), r"the weight of 'web\.en' is -1"),
+        (text.replace("weight: 0.3333333333333333", "weight: x"), r"the weight of 'web\.en' is 'x'"),
+        (re.sub("weight: .*", "weight: 0", text), "the sum of the weights is 0"),
+        (text.replace("sequence_length: 8", "sequence_length: 0"), "sequence_length is 0, which no mixture has"),
+        (text.replace("sequence_length: 8", "sequence_length: true"), "sequence_length is True"),
+        (text.replace("seed: 42", "seed: 4.5"), r"seed is 4\.5"),
+        (text.replace("variant: big", "variant: small"), "variant is 'small"),
         ("!!python/object/apply:os.system ['true']", "cannot be read as YAML"),
     ):
         Path(lock_path).write_text(broken, "utf-8")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ from mixtures.__main__ import app
 from mixtures.config import MixtureRecipe, load_mixture_recipe
 from mixtures.dataset import BlendedDataset
 from mixtures.files import _imported
-from mixtures.lock import NAME, Lock, read_lock
+from mixtures.lock import NAME, Lock, read_lock, write_lock
 from mixtures.plan import plan_rows, warnings
 from mixtures.verify import verify_group, verify_mixture
 from mixtures.write import write_mixture
 from roots_pipeline.core.errors import EmptyOutputError, MixtureError, RecipeError, RootbloomError, StaleDataError
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.tasks import finished_result
 from roots_pipeline.engines.local import LocalEngine
-from tests.mixtures.small_run import mixed_shards, write_corpus, write_run, write_tokenizer
+from tests.mixtures.small_run import Row, mixed_shards, write_corpus, write_run, write_tokenizer
 
 
 class Counting(LocalEngine):
@@ -286,6 +288,41 @@ def test_verification_finds_what_is_wrong(tmp_path: Path) -> None:
     (folder / "web.en.documents.parquet").write_bytes((folder / "web.fr.documents.parquet").read_bytes())
     with pytest.raises(StaleDataError, match=r"does not describe the \.idx file"):
         verify_group(lock, "web.en", str(folder))
+
+
+def test_verification_only_reads_and_compares_the_lock(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    lock, _ = write(run)
+    before = sorted(Path(run).rglob("*"))
+    folder, tokenizer = Path(run) / "mixture", f"{run}/tokenizer/tokenizer.json"
+    verify_mixture(str(folder), tokenizer, corpus=lock.corpus, tokenizer=lock.tokenizer)
+    assert sorted(Path(run).rglob("*")) == before
+    write_lock(str(folder / NAME), replace(lock, seed=lock.seed + 1))
+    with pytest.raises(StaleDataError, match="the lock is not the one that the manifest describes"):
+        verify_mixture(str(folder), tokenizer, corpus=lock.corpus, tokenizer=lock.tokenizer)
+
+
+def test_a_tokenizer_of_another_corpus_is_mentioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path)
+    path = tmp_path / "tokenizer" / "manifest.json"
+    corpus = read_manifest(f"{run}/corpus").fingerprint
+    for trained_on in (corpus, "0ther" * 6):
+        path.write_text(json.dumps({**json.loads(path.read_bytes()), "inputs": {"corpus": trained_on}}))
+        write_mixture(recipe(), run, Counting(), Progress())
+        said = "".join(capsys.readouterr())
+        assert ("trained on another corpus (0ther0ther0t)" in said and corpus[:12] in said) is (trained_on != corpus)
+
+
+def test_long_and_strange_group_names(tmp_path: Path) -> None:
+    languages = ["x" * 240, "x" * 239 + "y", "é" * 200, "\x1b[31m[red]"]
+    rows: list[Row] = [(f"d{n}", "the lazy dog " * 9, "web", name) for n, name in enumerate(languages)]
+    run = write_run(tmp_path, {"web-0": rows})
+    lock, _ = write(run)
+    assert set(lock.groups) == {f"web.{name}" for name in languages}
+    assert len({group.file for group in lock.groups.values()}) == 4
+    assert max(len(group.file) for group in lock.groups.values()) == 200
+    planned = CliRunner().invoke(app, ["plan", "--run", run, "--tokens", "100000"]).stdout
+    assert "\x1b" not in planned and r"web.\x1b[31m[red]" in planned
 
 
 def test_commands(tmp_path: Path) -> None:
