@@ -143,7 +143,8 @@ def test_a_damaged_file_is_written_again(tmp_path: Path) -> None:
     summary = Path(run) / "mixture" / ".work" / "groups.json"
     good = json.loads(summary.read_bytes())
     mark = good["fingerprint"]
-    for value in ([], {}, 3, {"fingerprint": mark}, {**good, "groups": {}}, {**good, "groups": {"a": 1}}):
+    broken: list[Any] = [[], {}, 3, {"fingerprint": mark}, {**good, "groups": {}}, {**good, "groups": {"a": 1}}]
+    for value in broken:
         summary.write_text(json.dumps(value))
         write(run)
         assert files_of(run) == before and json.loads(summary.read_bytes()) == good
