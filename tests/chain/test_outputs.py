@@ -55,7 +55,7 @@ def test_transformers_loads_model_and_tokenizer(chain: Chain) -> None:
     model = BloomForCausalLM.from_pretrained(chain.run / "model" / "export")
     lock = chain.run / "mixture" / "mixture.lock.yaml"
     validation = [row["validation_loss"] for row in log_of(chain) if "validation_loss" in row][-1]
-    data = BlendedDataset(str(lock), split="validation", sequence_length=256, samples=16, seed=42)
+    data = BlendedDataset(str(lock), "validation", 16, sequence_length=128)
     rows = torch.from_numpy(np.stack([data[index] for index in range(16)]).astype(np.int64))
     with torch.no_grad():
         logits = model(rows[:, :-1]).logits
