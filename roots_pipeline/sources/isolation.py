@@ -124,7 +124,9 @@ def _send(child: subprocess.Popen[bytes], message: bytes) -> None:
 def _receive(child: subprocess.Popen[bytes], seconds: float) -> bytes | None:
     """One answer; None if the child ends, or is silent for so long."""
     assert child.stdout is not None
-    if not select.select([child.stdout], [], [], seconds)[0]:
+    waiting = select.poll()  # not select.select, which knows no descriptors above 1,023
+    waiting.register(child.stdout, select.POLLIN)
+    if not waiting.poll(1000 * seconds):
         return None
     head = child.stdout.read(4)
     if len(head) < 4:

@@ -57,7 +57,9 @@ def serve(function: str) -> None:
 def _waiting(requests: BinaryIO) -> bool:
     """Wait for a request. False once the parent is gone: another process may still hold the pipe open."""
     parent = os.getppid()
-    while not select.select([requests], [], [], _POLL_SECONDS)[0]:
+    waiting = select.poll()
+    waiting.register(requests, select.POLLIN)
+    while not waiting.poll(1000 * _POLL_SECONDS):
         if os.getppid() != parent:
             return False
     return True

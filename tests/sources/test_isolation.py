@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -90,3 +91,18 @@ def _runs(process: int) -> bool:
         return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_a_process_with_many_open_files_can_still_wait_for_its_child() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2500, limit[1]), limit[1]))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1200)]
+    isolated = Isolated("tests.sources.misbehaving:misbehave")
+    try:
+        assert max(held) > 1023
+        assert call(isolated, "echo", b"still here")["text"] == "still here"
+    finally:
+        isolated._stop()
+        for handle in held:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
