@@ -1,8 +1,10 @@
 """Commands of the training package: `python -m train run | generate | export`.
 
-python -m train run --recipe sample --run runs/sample
-python -m train run --recipe sample --run runs/sample --processes 2
-torchrun --nnodes 48 --nproc-per-node 8 ... -m train run --recipe bloom-176b --run /shared/bloom
+Examples:
+
+    python -m train run --recipe sample --run runs/sample
+    python -m train run --recipe sample --run runs/sample --processes 2
+    torchrun --nnodes 48 --nproc-per-node 8 ... -m train run --recipe bloom-176b --run /shared/bloom
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
     training, validation = job.sources()
     engine = build_engine(config, job.vocabulary, place)
     shape = config.shape(job.vocabulary)
-    peak = matmul_peak(place.device)
+    peak = matmul_peak(place.device, config.precision)
     monitor = None
     if place.leads:
         job.folder.mkdir(parents=True, exist_ok=True)

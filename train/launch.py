@@ -1,7 +1,6 @@
 """Start the processes of a run on this machine and turn a failed one into one sentence.
 
-A cluster starts its own processes (`torchrun ... -m train run ...` on every node); then nothing is launched
-here.
+A cluster starts its own processes (`torchrun ... -m train run ...` on every node); then nothing is started here.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ def run_workers(processes: int, command: list[str]) -> int:
     Raises EngineError if a process died without explaining itself.
     """
     # Imported here: a command that finds a mistake in a recipe need not wait for PyTorch.
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -61,6 +61,8 @@ def run_workers(processes: int, command: list[str]) -> int:
     )
     try:
         elastic_launch(config, sys.executable)("-m", *command)
+    except SignalException as error:  # the processes have been told and have ended
+        raise KeyboardInterrupt from error
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode == USER_ERROR:

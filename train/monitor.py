@@ -1,9 +1,7 @@
-"""What a run reports: one JSON line a step in `log.jsonl`, the same numbers for TensorBoard, sentences for
-people.
+"""What a run reports: one JSON line a step in `log.jsonl`, the same numbers for TensorBoard, sentences for people.
 
-Speed is given in tokens a second and as the share of what the processor can do, against a large float32
-matrix multiplication measured at the start: a number near the machine's limit cannot be improved by better
-code.
+Speed is given in tokens a second and as the share of what the processor can do, against a large matrix
+multiplication measured at the start: a number near the machine's limit cannot be improved by better code.
 """
 
 from __future__ import annotations
@@ -21,10 +19,14 @@ from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import write_bytes
 
 
-def matmul_peak(device: torch.device, size: int = 1024, seconds: float = 1.0) -> float:
-    """Best float32 FLOP/s of a square matrix multiplication, added over all processes working at the same
-    time."""
-    left, right = torch.rand(size, size, device=device), torch.rand(size, size, device=device)
+def matmul_peak(device: torch.device, precision: str = "fp32", seconds: float = 1.0) -> float:
+    """Best FLOP/s of a large matrix multiplication, added over all processes working at the same time.
+
+    Measured in the precision of the run on a GPU, and always in float32 on a CPU.
+    """
+    size = 8192 if device.type == "cuda" else 1024
+    kind = torch.bfloat16 if device.type == "cuda" and precision == "bf16" else torch.float32
+    left, right = (torch.rand(size, size, device=device, dtype=kind) for _ in range(2))
     dist.barrier()
     best, end = 0.0, time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -48,7 +50,6 @@ class Monitor:
         self._peak, self._flops_per_token = peak, flops_per_token
         self._log, self._board = folder / "log.jsonl", folder / "tensorboard"
         self._writer: SummaryWriter | None = None
-        self.seconds, self.tokens = 0.0, 0
 
     def start(self, step: int) -> None:
         """Begin after `step`: lines of steps that a crash undid are dropped, so each step appears once."""
@@ -63,7 +64,6 @@ class Monitor:
     def step(self, step: int, samples: int, tokens: int, seconds: float, total_steps: int, **facts: float) -> None:
         """One optimizer step of `tokens` tokens; `facts` are loss, gradient norm, learning rate, ..."""
         flops = self._flops_per_token * tokens / seconds
-        self.seconds, self.tokens = self.seconds + seconds, self.tokens + tokens
         values = {
             **facts,
             "tokens_per_second": tokens / seconds,

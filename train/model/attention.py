@@ -9,7 +9,8 @@ adds the same table inside one fused kernel, so no [length, length] mask exists 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -100,22 +101,15 @@ class AlibiAttention(nn.Module):
             return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 
-class _own_randomness:
+@contextmanager
+def _own_randomness(parallel: TensorParallel, device: torch.device) -> Iterator[None]:
     """Different random numbers in each tensor-parallel process, which otherwise all draw the same.
 
     Dropout on replicated tensors must fall alike in all of them; attention dropout acts on different heads
     and must not. The seed is drawn from the common generator, so replaying that one (activation
     checkpointing, resuming) replays this one too.
     """
-
-    def __init__(self, parallel: TensorParallel, device: torch.device) -> None:
-        self._rank = parallel.rank
-        self._fork = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
-
-    def __enter__(self) -> None:
-        seed = int(torch.randint(2**62, (1,)))
-        self._fork.__enter__()
-        torch.manual_seed(seed + self._rank)
-
-    def __exit__(self, *error: Any) -> None:
-        self._fork.__exit__(*error)
+    seed = int(torch.randint(2**62, (1,)))
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed + parallel.rank)
+        yield
