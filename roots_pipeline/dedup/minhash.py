@@ -42,6 +42,7 @@ class MinHashDuplicates(Exchange):
     `doubt`            a signature settles a pair if the chance that it misleads is below this; 0 computes every pair
     `small_bucket`     up to so many documents that share a band are all compared with each other; of more, each is
                        compared with `representatives`
+    `comparisons`      so many n-gram sets at most is that of a document compared with
     `prefer`           names of sources, best first; sources not named rank behind, then ids decide
     """
 
@@ -56,14 +57,15 @@ class MinHashDuplicates(Exchange):
     rows: int = 6
     seed: int = 1
     doubt: float = 1e-6
-    small_bucket: int = 64
-    representatives: int = 16
+    small_bucket: int = 32
+    representatives: int = 32
+    comparisons: int = 16
     prefer: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise ValueError(f"threshold {self.threshold} is not a similarity above 0 and up to 1.")
-        for name in ("ngram", "hashes", "bands", "rows", "representatives"):
+        for name in ("ngram", "hashes", "bands", "rows", "representatives", "comparisons"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if self.bands * self.rows > self.hashes:
@@ -81,7 +83,8 @@ class MinHashDuplicates(Exchange):
 
     def rounds(self) -> tuple[Exchange, ...]:
         near = NearPairs(
-            self.signature, self.threshold, self.doubt, self.small_bucket, self.representatives, self.prefer
+            self.signature, self.threshold, self.doubt, self.small_bucket, self.representatives, self.comparisons,
+            self.prefer,
         )
         exact = ExactJaccard(self.signature, self.threshold, self.prefer)
         return self, near, exact, Survivors(self.name, self.signature.edges, self.prefer)

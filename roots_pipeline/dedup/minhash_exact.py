@@ -86,10 +86,9 @@ class ExactJaccard(Exchange):
         jaccard_to_first(values, offsets, member, hub, similar)
         enough = similar >= self.threshold
         hub, member, similar = hub[enough], member[enough], similar[enough]
-        twin = entries.take(pa.array(hub))
         columns = [
             shard[member], row[member], pa.nulls(len(member), pa.string()), shard[hub], row[hub],
-            twin.column("rank"), twin.column("id"), similar,
+            *(entries.column(name).take(pa.array(hub)) for name in ("rank", "id")), similar,
         ]
         return pa.table(columns, schema=_FINDINGS)
 

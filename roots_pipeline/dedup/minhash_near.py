@@ -2,13 +2,14 @@
 
 In: the buckets of each document (first round). Out, in two working columns: pairs that the signatures prove similar,
 and pairs whose n-grams must be compared. The worse document has the pair; if it must be compared, the better one knows,
-too.
+too. Of many pairs a document keeps a few: the settled ones with the best-ranked others, which are the most likely to
+stay, and the open ones with the most similar others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,11 @@ from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange
 from roots_pipeline.dedup.minhash_bands import certain_agreements
 from roots_pipeline.dedup.minhash_pairs import compare_buckets
 from roots_pipeline.dedup.minhash_signature import CHECKS, SignatureSettings, signatures_of
-from roots_pipeline.dedup.ranks import source_ranks
+from roots_pipeline.dedup.ranks import best_few, number_documents, places_in_groups, source_ranks
 from roots_pipeline.dedup.row_lists import collect, distinct, spread
 from roots_pipeline.dedup.survivors import EDGES
+
+Numbers = npt.NDArray[np.int64]
 
 PART = 4096  # so many partners of one document meet in one place; of more, other workers take the next part
 _SETTLED = -1  # in the place of the part: no comparison is needed
@@ -43,6 +46,7 @@ class NearPairs(Exchange):
     doubt: float
     small_bucket: int
     representatives: int
+    comparisons: int
     prefer: tuple[str, ...]
 
     @property
@@ -76,18 +80,20 @@ class NearPairs(Exchange):
         better, worse, equal = compare_buckets(
             bounds, signatures, self.small_bucket, self.representatives, accept, reject
         )
-        shard, row = entries.column("shard").to_numpy(), entries.column("row").to_numpy()
-        once = distinct(shard[better], row[better], shard[worse], row[worse])
-        better, worse, equal = better[once], worse[once], equal[once]
-        part = _cut_into_parts(shard[better], row[better], equal < accept)
-        open_ = part != _SETTLED
+        number, _ = number_documents(entries)
+        settled, open_ = self._few(number[worse], number[better], equal, equal >= accept)
+        open_ = open_[np.lexsort((number[worse[open_]], number[better[open_]]))]
+        place = places_in_groups(number[better[open_]])
         # The better document of an open pair takes part in the comparison: it gets a finding that names itself.
-        hubs = np.flatnonzero(open_)[distinct(shard[better[open_]], row[better[open_]], part[open_])]
-        to, other = np.append(worse, better[hubs]), np.append(better, better[hubs])
+        hubs = np.flatnonzero(place % PART == 0)
+        to = np.concatenate([worse[settled], worse[open_], better[open_[hubs]]])
+        other = np.concatenate([better[settled], better[open_], better[open_[hubs]]])
+        part = np.concatenate([np.full(len(settled), _SETTLED), place // PART, place[hubs] // PART])
+        share = np.concatenate([equal[settled], equal[open_], equal[open_[hubs]]]) / self.signature.hashes
         columns = [
-            shard[to], row[to], pa.nulls(len(to), pa.string()), shard[other], row[other],
-            *(entries.column(name).take(pa.array(other)) for name in ("rank", "id")),
-            np.append(equal, equal[hubs]) / self.signature.hashes, np.append(part, part[hubs]).astype(np.int32),
+            *(entries.column(name).take(pa.array(to)) for name in ("shard", "row")), pa.nulls(len(to), pa.string()),
+            *(entries.column(name).take(pa.array(other)) for name in ("shard", "row", "rank", "id")),
+            share, part.astype(np.int32),
         ]
         return pa.table(columns, schema=_FINDINGS)
 
@@ -95,10 +101,17 @@ class NearPairs(Exchange):
         own = self.signature
         if own.edges not in batch.schema.names:
             return batch
-        names = ("row", "other_shard", "other_row", "part")
-        row, shard, other, part = (findings.column(name).to_numpy() for name in names)
-        once = distinct(row, shard, other, part)  # a pair may have been found in several buckets
-        settled, open_ = once[part[once] == _SETTLED], once[part[once] != _SETTLED]
+        row, part = findings.column("row").to_numpy(), findings.column("part").to_numpy()
+        names = ["shard", "row", "rank", "id"]
+        others = findings.select([f"other_{name}" for name in names]).rename_columns(names)
+        number, _ = number_documents(others)
+        own_place = (findings.column("shard").to_numpy() == others.column("shard").to_numpy()) & (
+            row == others.column("row").to_numpy()
+        )
+        share = findings.column("jaccard").to_numpy()
+        pairs, hubs = np.flatnonzero(~own_place), np.flatnonzero(own_place)
+        few = self._few(row[pairs], number[pairs], share[pairs], part[pairs] == _SETTLED)
+        settled, open_ = pairs[few[0]], np.append(pairs[few[1]], hubs[distinct(row[hubs], part[hubs])])
         edges = findings.take(pa.array(settled)).select(_FINDINGS.names[3:8])
         edges = edges.append_column("exact", pa.array(np.zeros(len(settled), bool))).rename_columns(EDGES.names)
         checks = findings.take(pa.array(open_)).select(["other_shard", "other_row", "part"])
@@ -108,14 +121,12 @@ class NearPairs(Exchange):
             own.checks: collect(checks.rename_columns(CHECKS.names), row[open_] - first_row, length),
         })
 
-
-def _cut_into_parts(
-    shard: npt.NDArray[np.int32], row: npt.NDArray[np.int64], open_: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int32]:
-    """For pairs sorted by their better document: which part of its partners the worse one is in, if it is open."""
-    part = np.full(len(shard), _SETTLED, np.int32)
-    at = np.flatnonzero(open_)
-    new = np.append(True, (shard[at][1:] != shard[at][:-1]) | (row[at][1:] != row[at][:-1]))[: len(at)]
-    first = np.maximum.accumulate(np.where(new, np.arange(len(at)), 0))
-    part[at] = (np.arange(len(at)) - first) // PART
-    return part
+    def _few(
+        self, worse: Numbers, better: Numbers, share: npt.NDArray[Any], settled: npt.NDArray[np.bool_]
+    ) -> tuple[Numbers, Numbers]:
+        """Which pairs a document keeps, once each: settled with the best others, open with the most similar ones."""
+        done, open_ = np.flatnonzero(settled), np.flatnonzero(~settled)
+        return (
+            done[best_few(worse[done], better[done], self.comparisons)],
+            open_[best_few(worse[open_], better[open_], self.comparisons, share[open_])],
+        )

@@ -7,11 +7,14 @@ Documents with the same rank and id (ids should be unique) fall back on shard an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from roots_pipeline.dedup.row_lists import distinct
 
 
 def source_ranks(sources: pa.Array | pa.ChunkedArray, prefer: Sequence[str]) -> pa.Array | pa.ChunkedArray:
@@ -36,3 +39,21 @@ def number_documents(entries: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDAr
     numbers = np.empty(len(order), np.int64)
     numbers[order] = place[np.cumsum(new) - 1]
     return numbers, examples[by_rank]
+
+
+def best_few(
+    owner: npt.NDArray[np.int64], number: npt.NDArray[np.int64], limit: int, merit: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.int64]:
+    """For each owner, where its `limit` best different numbers are: those of most merit, then the smallest."""
+    once = distinct(owner, number)
+    if merit is not None:
+        once = once[np.lexsort((number[once], -merit[once], owner[once]))]
+    return once[places_in_groups(owner[once]) < limit]
+
+
+def places_in_groups(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The place, from 0, of each entry in its run of equal values."""
+    new = np.ones(len(ordered), bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    place = np.arange(len(ordered))
+    return place - np.maximum.accumulate(np.where(new, place, 0))

@@ -132,8 +132,30 @@ def test_a_giant_bucket_costs_no_squares(doubt: float) -> None:
     outcome = run(stage, rows, 3, 2, 0)
     assert outcome.kept() == {"d00000"}
     assert set(outcome.dropped().values()) == {"d00000"}
-    for table in (*outcome.entries[1:], *outcome.findings[1:]):
-        assert len(table) <= 2 * stage.bands * leaders * count / 4
+    for table in (*outcome.entries[2:], *outcome.findings[1:]):
+        assert len(table) <= (2 * stage.comparisons + 2) * count
+
+
+def test_a_family_of_templates_travels_a_bounded_number_of_times() -> None:
+    # In each band other members agree, so each bucket has its own representatives: together they are many.
+    dice = random.Random(4)
+    rows = []
+    for number in range(1500):
+        words = [f"w{k}" for k in range(100)]
+        for _ in range(dice.randint(0, 3)):
+            words[dice.randrange(100)] = f"new{dice.randrange(10**9)}"
+        rows.append(document(f"d{number:05d}", " ".join(words)))
+    stage = MinHashDuplicates(ngram=4, comparisons=10)
+    outcome = run(stage, rows, 3, 3, 0)
+    assert len(outcome.entries[2]) <= 11 * len(rows)
+    assert len(outcome.entries[3]) <= 20 * len(rows)
+    assert run(stage, rows, 2, 1, 5).dropped() == outcome.dropped()
+    sets = sets_of(rows, stage)
+    for name, cause in outcome.dropped().items():
+        assert cause in outcome.kept()
+        assert len(sets[name] & sets[cause]) / len(sets[name] | sets[cause]) >= 0.8
+    exact = brute_force(rows, stage)[1]
+    assert len(outcome.dropped()) >= 0.9 * len(exact)
 
 
 def test_a_chain_does_not_drop_what_resembles_nothing_that_is_left() -> None:
