@@ -14,6 +14,7 @@ Jaccard (rule `jaccard`): n-grams that item and document share, by those that ei
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +32,17 @@ class Evidence(NamedTuple):
     items: Ints
     overlaps: Floats  # 0 to 1
     runs: Floats  # longest run, in words
+    places: list[Ints]  # words of each item at which n-grams begin that the document has
 
 
 def weigh(index: EvaluationIndex, grams: Ints) -> Evidence:
     """The evidence in a document that has these n-grams (ascending)."""
-    items, _ = index.items_with(grams)
-    covered, runs = cover_each(items, grams, index.first, index.grams, index.weights, index.sizes, index.ngram)
-    return Evidence(items, np.minimum(1.0, covered / index.totals[items]), runs)
+    places, item_of = index.places_of(grams)
+    items, begins = np.unique(item_of, return_index=True)
+    bounds = np.append(begins, len(places))
+    covered, runs = cover_each(places, bounds, index.weights, index.sizes, index.ngram)
+    overlaps = np.minimum(1.0, covered / index.totals[items])
+    return Evidence(items, overlaps, runs, [places[a:b] for a, b in pairwise(bounds.tolist())])
 
 
 def measure(index: EvaluationIndex, item: int, has: Bools, weights: Weights, total: float) -> tuple[float, float]:
@@ -51,7 +56,9 @@ def best_jaccard(index: EvaluationIndex, grams: Ints, document_grams: int) -> tu
 
     `grams` are those of them that the index has. Of equally similar items it is the first.
     """
-    items, shared = index.items_with(grams)
+    places, item_of = index.places_of(grams)
+    pairs = np.unique(np.stack([item_of, index.grams[places]]), axis=1)
+    items, shared = np.unique(pairs[0], return_counts=True)
     similar = shared / (index.gram_counts[items] + document_grams - shared)
     best = int(np.argmax(similar))
     return int(items[best]), float(similar[best])

@@ -61,8 +61,8 @@ class EvaluationIndex:
     sizes: npt.NDArray[np.uint8]  # of words, in twelfths
     grams: Ints  # the n-gram that begins at a word, -1 for none
     weights: Weights  # what that n-gram is worth for the item
-    posting_first: Ints  # the items that have n-gram g: postings[posting_first[g]:posting_first[g + 1]]
-    postings: Ints
+    place_first: Ints  # n-gram g begins at the words places[place_first[g]:place_first[g + 1]], ascending
+    places: Ints
     gram_counts: Ints  # different n-grams of each item
     totals: npt.NDArray[np.float64]  # weighted words of each item; 0 if n-grams cannot find it
     shorts: Ints  # number of a short item -> item
@@ -96,9 +96,9 @@ class EvaluationIndex:
         same: Bools = grams[np.minimum(np.searchsorted(grams, of_item), len(grams) - 1)] == of_item
         return same
 
-    def items_with(self, grams: Ints) -> tuple[Ints, Ints]:
-        """The items that have any of these n-grams, ascending, and how many of them each has."""
-        counts = self.posting_first[grams + 1] - self.posting_first[grams]
-        places = np.repeat(self.posting_first[grams] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        items, numbers = np.unique(self.postings[places], return_counts=True)
-        return items, numbers
+    def places_of(self, grams: Ints) -> tuple[Ints, Ints]:
+        """Where these n-grams begin in the items, ascending, and the item of each place."""
+        counts = self.place_first[grams + 1] - self.place_first[grams]
+        numbers = np.repeat(self.place_first[grams] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        places = np.sort(self.places[numbers])
+        return places, np.searchsorted(self.first, places, side="right") - 1

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roots_pipeline.core.documents import text_buffers
-from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.errors import SourceError, StaleDataError
 from roots_pipeline.decontamination.evaluations import Evaluation, content_of
 from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Matching, Tally, Weights
 from roots_pipeline.decontamination.items import Item, read_items
@@ -59,13 +59,20 @@ SHORT_CHARACTERS = 25
 def load_index(evaluations: tuple[Evaluation, ...], matching: Matching, content: str) -> EvaluationIndex:
     """The index of the sets, built once in a process. `content` is what `content_of` said when the run was planned.
 
-    Raises SourceError for a set that cannot be read, StaleDataError if its files have changed since.
+    Raises SourceError for a set that cannot be read or of which no item can be looked for, StaleDataError if its files
+    have changed since.
     """
     if content_of(evaluations) != content:
         raise StaleDataError("the files of an evaluation set have changed since this run was planned.",
                              where=", ".join(evaluation.path for evaluation in evaluations),
                              hint="Run the same command again.")
-    return build_index([(evaluation.name, read_items(evaluation)) for evaluation in evaluations], matching)
+    index = build_index([(evaluation.name, read_items(evaluation)) for evaluation in evaluations], matching)
+    for evaluation, tally in zip(evaluations, index.tallies, strict=True):
+        if not tally.by_ngrams + tally.as_a_whole:
+            raise SourceError(f"no item of evaluation set '{tally.name}' can be looked for: {tally.too_short} are too "
+                              f"short, every n-gram of {tally.too_common} is common.", where=evaluation.path,
+                              hint="Name more `fields`, or change `short_minimum` or `common_items`.")
+    return index
 
 
 def build_index(sets: Sequence[tuple[str, Sequence[Item]]], matching: Matching) -> EvaluationIndex:
@@ -83,13 +90,14 @@ def build_index(sets: Sequence[tuple[str, Sequence[Item]]], matching: Matching) 
     at, weights = np.full(len(items.words.hashes), -1), np.zeros(len(items.words.hashes), np.float32)
     at[grams.places] = np.where(posted, number[grams.pair_gram], -1)[grams.pair_at]
     weights[grams.places] = worth[grams.pair_at]
-    posting_counts = np.bincount(number[grams.pair_gram[posted]], minlength=int(listed.sum()))
+    places = np.flatnonzero(at >= 0)
+    places = places[np.argsort(at[places], kind="stable")]
     totals = cover_fully(items.words.first, weights, items.words.sizes, matching.ngram)
     shorts = np.flatnonzero(short)
     return EvaluationIndex(
         tallies=_tally(items, new, long, short, totals), ids=items.ids, set_of=items.set_of, ngram=matching.ngram,
         first=items.words.first, sizes=items.words.sizes, grams=at, weights=weights,
-        posting_first=np.concatenate([[0], np.cumsum(posting_counts)]), postings=grams.pair_item[posted],
+        place_first=np.searchsorted(at[places], np.arange(int(listed.sum()) + 1)), places=places,
         gram_counts=np.bincount(grams.pair_item, minlength=len(items.ids)), totals=totals, shorts=shorts,
         tables=_tables(items, at, grams.hashes[listed], shorts, matching),
     )

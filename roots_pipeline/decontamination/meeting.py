@@ -58,9 +58,9 @@ def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], s
     for row, hits in found.items():
         for item in index.shorts[-1 - hits[hits < 0]].tolist():
             whole[item].append(row)
-        grams = hits[hits >= 0]
-        for item, overlap, run in zip(*(part.tolist() for part in weigh(index, grams)), strict=True):
-            of_item = np.unique(index.grams_of(item)[index.has(item, grams)])
+        evidence = weigh(index, hits[hits >= 0])
+        for item, overlap, run, places in zip(*evidence, strict=True):
+            of_item = np.unique(index.grams[places])
             if limits.reachable(overlap, run):
                 entries.append(_Entry(row, item, 1, of_item, np.ones_like(of_item)))
             else:

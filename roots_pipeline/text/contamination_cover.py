@@ -34,13 +34,14 @@ def cover_fully(first: Ints, weights: Weights, sizes: Sizes, ngram: int) -> Floa
     return covered
 
 
-def cover_each(
-    items: Ints, found: Ints, first: Ints, grams: Ints, weights: Weights, sizes: Sizes, ngram: int
-) -> tuple[Floats, Floats]:
-    """(covered, longest run) of several items; `grams` begin at each word, and those in `found` (ascending) count."""
-    covered, longest = np.empty(len(items)), np.empty(len(items))
-    marks = np.empty(int((first[items + 1] - first[items]).max(initial=0)), np.bool_)
-    _cover_each(items, found, first, grams, weights, sizes, ngram, marks, covered, longest)
+def cover_each(places: Ints, bounds: Ints, weights: Weights, sizes: Sizes, ngram: int) -> tuple[Floats, Floats]:
+    """(covered, longest run) of several items, without a look at the words that nothing covers.
+
+    Item k has the found n-grams that begin at the words `places[bounds[k]:bounds[k + 1]]`, ascending, of all items'
+    words; all of them are worth something.
+    """
+    covered, longest = np.empty(len(bounds) - 1), np.empty(len(bounds) - 1)
+    _cover_each(places, bounds, weights, sizes, ngram, covered, longest)
     return covered, longest
 
 
@@ -52,24 +53,30 @@ def _cover_fully(first, weights, sizes, ngram, covered):
 
 
 @kernel
-def _cover_each(items, found, first, grams, weights, sizes, ngram, marks, covered, longest):
-    for k in range(items.size):
-        begin, end = first[items[k]], first[items[k] + 1]
-        for word in range(begin, end):
-            marks[word - begin] = grams[word] >= 0 and _contains(found, grams[word])
-        covered[k], longest[k] = _cover(marks, weights[begin:end], sizes[begin:end], ngram)
-
-
-@kernel
-def _contains(ascending, value):
-    low, high = 0, ascending.size
-    while low < high:
-        middle = (low + high) // 2
-        if ascending[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low < ascending.size and ascending[low] == value
+def _cover_each(places, bounds, weights, sizes, ngram, covered, longest):
+    for k in range(covered.size):
+        first, last = bounds[k], bounds[k]  # the n-grams that cover the word are places[first:last]
+        word = places[first]
+        covered[k] = longest[k] = run = 0.0
+        while True:
+            while last < bounds[k + 1] and places[last] <= word:
+                last += 1
+            while first < last and places[first] <= word - ngram:
+                first += 1
+            if first == last:
+                if last == bounds[k + 1]:
+                    break
+                run = 0.0
+                word = places[last]
+                continue
+            best = np.float32(0)
+            for gram in range(first, last):
+                best = max(best, weights[places[gram]])
+            share = best * sizes[word] / _TWELFTHS
+            covered[k] += share
+            run += share
+            longest[k] = max(longest[k], run)
+            word += 1
 
 
 @kernel

@@ -97,8 +97,8 @@ def next_word(data, i, end, folding):
                         value, rest, length = _append_character(value, rest, length, part)
             else:
                 value, rest, length = _append_character(value, rest, length, kind & CODE)
-            stop = i + step
         i += step
+        stop = i
     return start, stop, i, mix(extend(value, rest) ^ length), size, letters != _NONE, border != 0
 
 

@@ -13,6 +13,7 @@ import yaml
 from roots_pipeline import stage_table
 from roots_pipeline.config import load_corpus_recipe
 from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.decontamination.passages import common_passages, read
 from roots_pipeline.decontamination.review import write_review
@@ -69,6 +70,28 @@ def test_counts_places_and_passages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(hit["item_passage"] in (CLOCK, QUESTION) for hit in hits)
     assert write_review(corpus) == str(Path(corpus, "contamination.html"))
     assert Path(corpus, "contamination.html").read_text("utf-8") == page
+
+
+def test_runs_do_not_depend_on_workers_and_notice_changed_evaluations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make_corpus(tmp_path, monkeypatch)
+    recipe = load_corpus_recipe(str(tmp_path / "recipe.yaml"))
+    with LocalEngine(2, Progress(quiet=True)) as engine:
+        again = run_corpus(recipe, str(tmp_path / "again"), engine, Progress(quiet=True))
+    first = read_manifest(corpus)
+    assert {name: entry["xxh3"] for name, entry in again.files.items()} == {
+        name: entry["xxh3"] for name, entry in first.files.items()}
+    assert first.counts["rejected"] == 2
+    with LocalEngine(1, Progress(quiet=True)) as engine:
+        run_corpus(recipe, corpus, engine, Progress(quiet=True))
+        assert engine.tasks_run == 0
+        write_set(tmp_path, "tower", [{"id": "t1", "text": LICENCE}])
+        changed = run_corpus(recipe, corpus, engine, Progress(quiet=True))
+        assert engine.tasks_run > 0
+    rejected = pq.read_table(Path(corpus, "rejected")).to_pylist()
+    assert {row["id"]: row["cause"] for row in rejected} == {"two": f"honey/{EVIL}", "four": "tower/t1"}
+    assert changed.fingerprint != first.fingerprint
 
 
 @pytest.mark.parametrize(("settings", "outcome"), [({"action": "report"}, "reported"),

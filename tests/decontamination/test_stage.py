@@ -89,6 +89,15 @@ def test_what_many_documents_quote_does_not_convict(tmp_path: Path) -> None:
     assert len(judge(make_stage(tmp_path, {"code": [item]}, threshold=0.4, common_documents=0), quoting).kept()) == 0
 
 
+def test_common_words_leave_at_least_half_of_the_total(tmp_path: Path) -> None:
+    common, own = [f"common{number}" for number in range(40)], [f"own{number}" for number in range(14)]
+    stage = make_stage(tmp_path, {"s": [" ".join(common + own)]}, long_match=0)
+    outcome = judge(stage, [" ".join(own), *(f"{number} {' '.join(common)}" for number in range(11))])
+    # N-grams that begin in the first 28 words are common; the others cover 26 of 54 words, of which 27 are kept.
+    assert outcome.rows[0]["contamination_overlap"] == pytest.approx(14 / 27)
+    assert outcome.rows[1]["contamination_overlap"] == pytest.approx(0.0)
+
+
 def test_an_item_that_leaked_everywhere_is_not_taken_for_common(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, {"honey": [QUESTION]})
     assert judge(stage, [f"{number} {QUESTION}" for number in range(50)]).kept() == set()
@@ -229,8 +238,9 @@ def test_the_stage_is_its_twin(
     sets, texts, own = case
     named = [(name, [(str(k), text) for k, text in enumerate(items)]) for name, items in sets.items()]
     expected = twins.decontaminate(named, texts, twins.Settings(**own))
-    if not all(any(text.strip() for text in items) for items in sets.values()):
-        return  # an empty set is an error
+    findable = {item.name.partition("/")[0] for item in twins.index_of(named, twins.Settings(**own))}
+    if findable != set(sets):
+        return  # a set of which nothing can be looked for is an error
     outcome = judge(make_stage(tmp_path, sets, **own), texts, shards=shards, partitions=partitions, seed=seed,
                     batch_rows=2)
     for row, wanted in zip(outcome.rows, expected, strict=True):
@@ -273,6 +283,15 @@ def test_a_missing_path_is_an_error_when_the_run_is_planned(tmp_path: Path) -> N
     stage = Decontaminate((Evaluation("honey", str(tmp_path / "hony.jsonl")),))
     with pytest.raises(SourceError, match=r"does not exist.*honey\.jsonl"):
         stage.rounds()
+
+
+@pytest.mark.parametrize(("texts", "message"), [
+    (["Why?", "12 13 14 15 16 17 18 19 20 21 22 23 24 25"], "1 are too short, every n-gram of 1 is common"),
+    ([""], "is empty"),
+])
+def test_a_set_that_can_find_nothing_is_an_error(tmp_path: Path, texts: list[str], message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        judge(make_stage(tmp_path, {"honey": [QUESTION], "nothing": texts}), [FILLER])
 
 
 @pytest.mark.parametrize(("change", "message"), [

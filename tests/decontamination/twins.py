@@ -84,7 +84,9 @@ def words_of(text: str) -> list[Word]:
                 start, before, size, border = at, border, alone or 1.0, False
             current.append(character)
             stop = at + width
-        elif not is_ignored(character):
+        elif is_ignored(character):
+            stop = at + width
+        else:
             close()
             border = border or is_border(character)
         at += width
