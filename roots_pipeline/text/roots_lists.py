@@ -1,8 +1,12 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""Word lists of many languages as one hash table, and how many words of a text are in them.
+"""Word lists of many languages as hash tables, and how many words of a text are in them.
 
 A list holds words and, where neighbouring words are looked up together (word augmentation), groups of two or three. A
 group is known by the hashes of its words, so looking it up needs no text.
+
+Each list has a table of its own, a quarter full, of one uint64 a slot: the hash of a word or group, but for its lowest
+two bits, which say of what kind it is. So a look-up is one comparison in most cases, and lists stay in the cache. Most
+groups are in no list; a bit map, smaller still, says so of nearly all of them.
 """
 
 from __future__ import annotations
@@ -14,23 +18,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from roots_pipeline.text.hashes import extend, pair_key
+from roots_pipeline.text.hashes import extend, mix
 from roots_pipeline.text.memory import inlined, kernel
 from roots_pipeline.text.roots_words import hash_strings
-from roots_pipeline.text.tables import find, is_taken, new_table, put, value_at
 
 STOP, FLAGGED = 1, 2
 LARGEST_GROUP = 3
 
-_ONE, _SIX, _SIXTY_THREE, _ROWS = (np.uint64(number) for number in (1, 6, 63, 511))
+_KINDS, _TWO = np.uint64(3), np.uint64(2)
 _GROUP = np.uint64(0xBE5466CF34E90C6C)
 
 
 class ListTables(NamedTuple):
-    """What `count_listed` takes. `bits[l]` is a bit map that most words and groups outside list l miss."""
+    """What `count_listed` takes: the tables one after the other."""
 
-    table: Any  # uint64, see `tables`: the key of a word or group in a list -> STOP | FLAGGED
-    bits: Any  # uint64[lists, 512]
+    slots: Any  # uint64
+    first: Any  # int64[lists]: the first slot of each list
+    masks: Any  # uint64[lists]: its number of slots less one
+    bits: Any  # uint64[lists, 1024]: the bit maps, a bit for each entry
     groups: Any  # bool[lists, LARGEST_GROUP + 1]: whether groups of so many words are looked up
 
 
@@ -46,39 +51,36 @@ class Listed:
 
 def list_tables(lists: Sequence[Listed]) -> ListTables:
     """The tables of some lists; list l is `lists[l]`."""
-    keys, numbers, values = _entries(lists)
-    slots = 64
-    while slots < 4 * len(keys):
-        slots *= 2
+    entries = [_entries(listed) for listed in lists]
+    sizes = [1 << (4 * len(values) + 1).bit_length() for _, values in entries]
+    first = np.cumsum([0, *sizes], dtype=np.int64)
     tables = ListTables(
-        new_table(slots),
-        np.zeros((len(lists), int(_ROWS) + 1), np.uint64),
+        np.zeros(first[-1], np.uint64),
+        first[:-1],
+        np.array(sizes, np.uint64) - np.uint64(1),
+        np.zeros((len(lists), 1024), np.uint64),
         np.array([[size in listed.groups for size in range(LARGEST_GROUP + 1)] for listed in lists], np.bool_),
     )
-    _fill(keys, numbers, values, tables.table, tables.bits)
+    for number, (keys, values) in enumerate(entries):
+        _fill(keys, values, tables.slots, tables.first[number], tables.masks[number], tables.bits[number])
     return tables
 
 
-def _entries(
-    lists: Sequence[Listed],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The key, the list and the kind of each entry; an entry of both kinds comes twice."""
-    words: list[tuple[str, ...]] = []
-    numbers: list[int] = []
+def _entries(listed: Listed) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The key and the kind of each entry; an entry of both kinds comes twice."""
+    groups: list[tuple[str, ...]] = []
     values: list[int] = []
-    for number, listed in enumerate(lists):
-        for value, entries in ((STOP, listed.stop), (FLAGGED, listed.flagged)):
-            for entry in sorted(entries):
-                for group in {(entry,), *_groups_of(entry, listed)}:
-                    words.append(group)
-                    numbers.append(number)
-                    values.append(value)
-    keys = np.zeros(len(words), np.uint64)
-    hashes = iter(hash_strings([word for group in words for word in group]))
-    for k, group in enumerate(words):
+    for value, entries in ((STOP, listed.stop), (FLAGGED, listed.flagged)):
+        for entry in sorted(entries):
+            for group in {(entry,), *_groups_of(entry, listed)}:
+                groups.append(group)
+                values.append(value)
+    keys = np.zeros(len(groups), np.uint64)
+    hashes = iter(hash_strings([word for group in groups for word in group]))
+    for k, group in enumerate(groups):
         own = np.array([next(hashes) for _ in group], np.uint64)
-        keys[k] = own[0] if len(group) == 1 else _group_key(own, len(own) - 1, len(own))
-    return keys, np.array(numbers, np.int64), np.array(values, np.int64)
+        keys[k] = own[0] if len(group) == 1 else _group_key(own)
+    return keys, np.array(values, np.uint64)
 
 
 def _groups_of(entry: str, listed: Listed) -> Iterator[tuple[str, ...]]:
@@ -103,52 +105,60 @@ def _cuts(entry: str, pieces: int) -> Iterator[tuple[str, ...]]:
 
 
 @inlined
-def _group_key_of(words, last, size):
+def _hash_group(words, last, size):
     value = _GROUP
     for k in range(last - size + 1, last + 1):
         value = extend(value, words[k])
-    return value
+    return mix(value)
 
 
 @kernel
-def _group_key(words, last, size):
-    return _group_key_of(words, last, size)
+def _group_key(words):
+    return _hash_group(words, len(words) - 1, len(words))
 
 
 @inlined
-def _look_up(value, number, table, bits):
-    """The kinds of list `number` that a word or group is in."""
-    if not (bits[number, (value >> _SIX) & _ROWS] >> (value & _SIXTY_THREE)) & _ONE:
-        return 0
-    slot = find(table, np.uint64(table.size // 2 - 1), pair_key(value, np.uint64(number)), _ONE)
-    return value_at(table, slot) if is_taken(table, slot, _ONE) else 0
+def _find(value, slots, first, mask):
+    """The slot that holds `value`, or the free one where it belongs: (its index, what it holds)."""
+    place = (value >> _TWO) & mask
+    held = slots[first + np.int64(place)]
+    while min(held, (held ^ value) & ~_KINDS):  # neither free nor its own; one test, as either is hard to foresee
+        place = (place + np.uint64(1)) & mask
+        held = slots[first + np.int64(place)]
+    return first + np.int64(place), held
+
+
+@kernel
+def _fill(keys, values, slots, first, mask, bits):
+    for k in range(len(keys)):
+        index, held = _find(keys[k], slots, first, mask)
+        slots[index] = (keys[k] & ~_KINDS) | (held & _KINDS) | values[k]
+        row, bit = _place_in_map(keys[k])
+        bits[row] |= bit
+
+
+@inlined
+def _place_in_map(value):
+    return (value >> np.uint64(40)) & np.uint64(1023), np.uint64(1) << (value >> np.uint64(50) & np.uint64(63))
 
 
 @kernel
 def count_listed(words, first, length, number, lists):
     """(stop words, flagged words) of list `number` among `words[first:length]` and the groups that end there."""
-    table, bits, groups = lists.table, lists.bits, lists.groups
+    slots, start, mask = lists.slots, lists.first[number], lists.masks[number]
     stop = flagged = 0
     for k in range(first, length):
-        kinds = _look_up(words[k], number, table, bits)
-        stop += kinds & STOP
-        flagged += kinds >> 1
+        _, held = _find(words[k], slots, start, mask)
+        stop += np.int64(held & np.uint64(STOP))
+        flagged += np.int64(held >> np.uint64(1) & np.uint64(1))
     for size in range(2, LARGEST_GROUP + 1):
-        if groups[number, size]:
-            for k in range(max(first, size - 1), length):
-                kinds = _look_up(_group_key_of(words, k, size), number, table, bits)
-                stop += kinds & STOP
-                flagged += kinds >> 1
+        if not lists.groups[number, size]:
+            continue
+        for k in range(max(first, size - 1), length):
+            value = _hash_group(words, k, size)
+            row, bit = _place_in_map(value)
+            if lists.bits[number, row] & bit:
+                _, held = _find(value, slots, start, mask)
+                stop += np.int64(held & np.uint64(STOP))
+                flagged += np.int64(held >> np.uint64(1) & np.uint64(1))
     return stop, flagged
-
-
-@kernel
-def _fill(keys, numbers, values, table, bits):
-    mask = np.uint64(table.size // 2 - 1)
-    for k in range(len(keys)):
-        value, number = keys[k], numbers[k]
-        key = pair_key(value, np.uint64(number))
-        slot = find(table, mask, key, _ONE)
-        kinds = value_at(table, slot) if is_taken(table, slot, _ONE) else 0
-        put(table, slot, key, _ONE, kinds | values[k])
-        bits[number, (value >> _SIX) & _ROWS] |= _ONE << (value & _SIXTY_THREE)

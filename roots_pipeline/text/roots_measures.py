@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """The measures behind the filters of ROOTS, of many texts in one pass.
 
-`measure_letters` looks at the characters of texts, `measure_words` at their words. Ratios over nothing are 0.
+`measure_letters` looks at the characters of texts, `measure_words` at their words. Ratios over nothing are 0. Both
+take `largest_part`, which bounds the memory that a text needs and has no influence on what comes out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from roots_pipeline.text.roots_ngrams import (
 )
 from roots_pipeline.text.roots_repetition import (
     AT_LEAST,
+    LARGEST_PART,
     TOTAL,
     count_ngrams,
     new_room,
@@ -52,6 +54,7 @@ def measure_letters(
     lists: ListTables,
     sizes: Numbers,
     all_of_root: bool,
+    largest_part: int = LARGEST_PART,
 ) -> tuple[Ratios, ...]:
     """LETTER_MEASURES of each text: repetition of n-grams of `sizes[i]` characters, and special characters.
 
@@ -60,7 +63,7 @@ def measure_letters(
     """
     counts = np.zeros((TALLY + 4, len(offsets) - 1), np.int64)
     kinds, listed = np.full(len(sizes), SPACED), np.full(len(sizes), -1)
-    _count_texts(data, offsets, LETTERS, rules, lists, sizes, kinds, listed, all_of_root, counts)
+    _count_texts(data, offsets, LETTERS, rules, lists, sizes, kinds, listed, all_of_root, largest_part, counts)
     return _ratio(counts[_LARGEST], counts[_NGRAMS]), _ratio(counts[SPECIALS], counts[UNITS])
 
 
@@ -72,13 +75,14 @@ def measure_words(
     sizes: Numbers,
     kinds: Numbers,
     listed: Numbers,
+    largest_part: int = LARGEST_PART,
 ) -> tuple[Ratios, ...]:
     """WORD_MEASURES of each text: what the words of text i, of kind `kinds[i]`, repeat and how many are listed.
 
     Repetition is that of n-grams of `sizes[i]` words; `listed[i]` is the list that words are looked up in, -1 for none.
     """
     counts = np.zeros((TALLY + 4, len(offsets) - 1), np.int64)
-    _count_texts(data, offsets, WORDS, rules, lists, sizes, kinds, listed, False, counts)
+    _count_texts(data, offsets, WORDS, rules, lists, sizes, kinds, listed, False, largest_part, counts)
     once = counts[_DIFFERENT] - counts[_REPEATED]
     return (
         counts[AS_IS].astype(np.float64),
@@ -93,12 +97,12 @@ def _ratio(part: Numbers, whole: Numbers) -> Ratios:
 
 
 @allocating
-def _count_texts(data, offsets, unit, rules, lists, sizes, kinds, listed, all_of_root, out):
+def _count_texts(data, offsets, unit, rules, lists, sizes, kinds, listed, all_of_root, largest_part, out):
     room, seen, stamp = new_room(), new_seen(), np.uint64(0)
     for text in range(len(offsets) - 1):
         start, end = offsets[text], min(offsets[text + 1], offsets[text] + LONGEST_TEXT)
         reader = Reader(unit, sizes[text], kinds[text], listed[text], rules, lists)
-        above, seen, stamp = count_ngrams(data, start, end, reader, room, seen, stamp)
+        above, seen, stamp = count_ngrams(data, start, end, reader, room, seen, stamp, largest_part)
         counts = room.counts
         k = int(math.sqrt(counts[AT_LEAST + 1]))
         if not all_of_root:

@@ -86,24 +86,26 @@ def new_room():
 
 
 @allocating
-def count_ngrams(data, start, end, reader, room, seen, stamp):
+def count_ngrams(data, start, end, reader, room, seen, stamp, largest_part):
     """Count the n-grams of `data[start:end]` into `room.counts`: (counts above MOST, `seen`, the last stamp).
 
-    The counts above MOST come in no particular order. Uses the stamps after `stamp`; `seen` may have grown.
+    The counts above MOST come in no particular order. Uses the stamps after `stamp`; `seen` may have grown. A part has
+    about `largest_part` n-grams that occur again, no more.
     """
     keys, counts = room.keys, room.counts
     counts[: AT_LEAST + counts[HIGHEST] + 1] = 0
     i, stop = begin(data, start, end, reader, room.tally)
     i, length = read_ngrams(data, i, stop, reader, room, keys)
-    whole = i >= stop  # all keys are at hand: there is no need to read again
-    marks = _cleared(room.marks, length if whole else stop - start)
+    marks = _cleared(room.marks, length if i >= stop else stop - start)
     _mark(keys, length, marks)
     counts[TOTAL] = length
+    whole = i >= stop
     while i < stop:
         i, length = read_ngrams(data, i, stop, reader, room, keys)
         _mark(keys, length, marks)
         counts[TOTAL] += length
-    parts = np.uint64(1 if whole else _number_of_parts(marks))
+    parts = np.uint64(_number_of_parts(marks, largest_part) if counts[TOTAL] > largest_part else 1)
+    whole &= parts == _ONE  # all keys are at hand: there is no need to read again
     above, looked_up = np.empty(0, np.int32), 0
     for part in range(parts):
         stamp += _ONE
@@ -117,7 +119,7 @@ def count_ngrams(data, start, end, reader, room, seen, stamp):
             length = _keep_marked(keys, length, marks, np.uint64(part), parts)
             if before == 0:
                 seen, mask = _sized(seen, length)
-            done, follow = 0, -1
+            done = follow = 0
             while True:
                 done, different, follow = _count_some(
                     keys, done, length, seen, mask, stamp, before, different, follow, room.numbers, counts
@@ -130,8 +132,8 @@ def count_ngrams(data, start, end, reader, room, seen, stamp):
                 break
         looked_up += before
         if counts[HIGHEST] == MOST:
-            count = seen.count[:different]
-            above = np.concatenate((above, count[count > MOST]))
+            times = seen.met[:different, TIMES]
+            above = np.concatenate((above, times[times > MOST]))
     counts[AT_LEAST + 1] += counts[TOTAL] - looked_up
     counts[HIGHEST] = max(counts[HIGHEST], 1)
     return above, seen, stamp
@@ -160,7 +162,7 @@ def _mark(keys, length, marks):
 
 
 @kernel
-def _number_of_parts(marks):
+def _number_of_parts(marks, largest_part):
     """In how many parts the n-grams whose place was seen again are few enough for a table.
 
     Of P places, s were seen by about D = P ln(P / (P - s)) different n-grams (linear counting). If A places were seen
@@ -172,7 +174,7 @@ def _number_of_parts(marks):
         again += _ones(word & ~_SEEN)
     places = 32 * marks.size
     different = places * math.log(places / max(places - seen, 1))
-    return 1 + int((again + max(different - seen, 0.0)) / LARGEST_PART)
+    return 1 + int((again + max(different - seen, 0.0)) / largest_part)
 
 
 @inlined
@@ -206,13 +208,15 @@ class Seen(NamedTuple):
     """The n-grams met so far, numbered in the order in which they come."""
 
     table: Any  # uint64, see `tables`: key -> number
-    count: Any  # int32: how often number n was met
-    last: Any  # int32: where it was met last, counting the keys that were looked up
+    met: Any  # int32[room, 2]: how often number n was met, and where last (counting the keys that were looked up)
+
+
+TIMES, LAST = 0, 1
 
 
 @allocating
 def new_seen():
-    return Seen(new_table(64), np.empty(64, np.int32), np.empty(64, np.int32))
+    return Seen(new_table(64), np.empty((64, 2), np.int32))
 
 
 @allocating
@@ -231,14 +235,13 @@ def _grown(seen, mask, stamp):
 @allocating
 def _with_numbers(seen, table, mask):
     """`seen` with this table, and a number for each n-gram that may half fill it."""
-    room, held = np.int64(mask) // 2 + 2, seen.count.size
+    room, held = np.int64(mask) // 2 + 2, len(seen.met)
     if held >= room and (held <= _RELEASE or held <= 2 * room):
-        return Seen(table, seen.count, seen.last)
-    count, last = np.empty(room, np.int32), np.empty(room, np.int32)
+        return Seen(table, seen.met)
+    met = np.empty((room, 2), np.int32)
     kept = min(held, room)
-    count[:kept] = seen.count[:kept]
-    last[:kept] = seen.last[:kept]
-    return Seen(table, count, last)
+    met[:kept] = seen.met[:kept]
+    return Seen(table, met)
 
 
 @kernel
@@ -247,16 +250,17 @@ def _count_some(keys, k, length, seen, mask, stamp, before, different, follow, n
 
     `before` keys were looked up before these. What repeats is mostly longer than an n-gram, so that the n-gram after a
     repeated one is mostly the one that came after it the last time: key number `follow`. Only where it is not is the
-    table asked.
+    table asked. Whether a key is new is as good as random, so no branch depends on that.
     """
-    table, count, last = seen
+    table, met = seen
     highest = counts[HIGHEST]
     while k < length:
         key = keys[k]
         if k + _AHEAD < length:
             prefetch(table, (keys[k + _AHEAD] & mask) << _ONE)
-        if follow >= 0 and keys[follow] == key:
+        if (keys[follow] == key) & (follow < k):
             number = np.int64(numbers[follow])
+            times = np.int64(met[number, TIMES]) + 1
         else:
             if is_half_full(mask, different):
                 break
@@ -265,23 +269,21 @@ def _count_some(keys, k, length, seen, mask, stamp, before, different, follow, n
             while (tag >> _HALF == stamp) & (table[index] != key):
                 index = (index + _TWO) & (mask << _ONE)
                 tag = table[index | _ONE]
-            if tag >> _HALF == stamp:
-                number = np.int64(tag & _LOW_HALF)
-                follow = max(last[number] - before, -1)
-            else:
-                number, follow = different, -1
-                put(table, index, key, stamp, number)
-                count[number] = 0
-                different += 1
+            known = tag >> _HALF == stamp
+            number = np.int64(tag & _LOW_HALF) if known else different
+            put(table, index, key, stamp, number)
+            place = np.int64(met[number, LAST]) - before
+            follow = place if known & (place >= 0) else k
+            times = (np.int64(met[number, TIMES]) if known else 0) + 1
+            different += not known
         numbers[k] = number
-        last[number] = before + k
-        count[number] += 1
-        times = np.int64(count[number])
+        met[number, TIMES] = times
+        met[number, LAST] = before + k
         if times <= MOST:
             counts[AT_LEAST + times] += 1
             highest = max(highest, times)
         k += 1
-        follow += follow >= 0
+        follow += 1
     counts[HIGHEST] = highest
     return k, different, follow
 

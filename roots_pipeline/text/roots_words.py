@@ -35,8 +35,8 @@ from roots_pipeline.text.roots_characters import (
 SPACED = 0
 CHARACTERS = 1
 
-# What normalisation makes of a character, where it is not one word, in the table of `WordRules.single`.
-NO_WORD, DELETED, TWO_SPACES, SIGMA_WORD, DOTTED_I_WORDS = 0, 1, 2, 3, 4
+# What normalisation makes of a character, where it is not one word, in the table of `WordRules.single`: no code points.
+NO_WORD, DELETED, TWO_SPACES, SIGMA_WORD, DOTTED_I_WORDS = range(0x110000, 0x110005)
 
 _SPACE_WORD = 0x2581  # SentencePiece's sign for a space
 _SMALL_I, _DOT_ABOVE = 0x69, 0x307
@@ -46,6 +46,9 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _TOP_BITS = np.uint64(0x8080808080808080)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _FIRST_PRINTING = np.uint64(0x2121212121212121)
+_FROM_C2, _FROM_D7 = np.uint64(0x3E3E3E3E3E3E3E3E), np.uint64(0x2929292929292929)
+_FROM_E1, _FROM_E3 = np.uint64(0x1F1F1F1F1F1F1F1F), np.uint64(0x1D1D1D1D1D1D1D1D)
+_FROM_EA = np.uint64(0x1616161616161616)
 _FROM_A, _AFTER_Z = np.uint64(0x3F3F3F3F3F3F3F3F), np.uint64(0x2525252525252525)
 _START = np.uint64(0x452821E638D01377)
 
@@ -68,25 +71,35 @@ def read_spaced(data, i, end, rules, words, count):
     flags = rules.flags
     as_is = 0
     while i < end and count < words.size:
-        if _separates(data[i]):
+        start = i
+        if i + 8 <= end:
+            # Most words: up to seven ASCII characters, a separator, nothing special at the ends.
+            eight = load_eight(data, i)
+            length = _printing_ascii(eight)
+            i += length
+            if length < 8 and _separates(data[i]):
+                i += 1
+                if not length:
+                    continue
+                if not (flags[data[start]] | flags[data[start + length - 1]]) & SPECIAL:
+                    words[count] = _hash_few(_lower_ascii(eight), length)
+                    count += 1
+                    as_is += 1
+                    continue
+            i = start
+        elif _separates(data[i]):
             i += 1
             continue
-        start = i
-        i, high = _word_end(data, i, end)
-        if high:
-            words[count], more, counts = _word_beyond_ascii(data, start, i, rules)
-            count += more
-            as_is += counts
-            continue
-        stop = i
-        while start < stop and flags[data[start]] & SPECIAL:
-            start += 1
-        while start < stop and flags[data[stop - 1]] & SPECIAL:
-            stop -= 1
-        if start < stop:
-            words[count] = hash_word(data, start, stop, True)
+        i, may_change = _word_end(data, i, end)
+        first, last = _inner_word(data, start, i, flags)
+        if first < last and not may_change and not flags[decode(data, first, last)[0]] & SPECIAL:
+            words[count] = hash_word(data, first, last, True)
             count += 1
             as_is += 1
+        else:
+            words[count], more, counts = _unusual_word(data, start, first, last, i, rules)
+            count += more
+            as_is += counts
     return i, count, as_is
 
 
@@ -96,27 +109,66 @@ def _separates(byte):
 
 
 @inlined
+def _printing_ascii(eight):
+    """How many of eight bytes come before the first that is no printing character of ASCII."""
+    # The top bit of a byte of `stops` says that it is none. Bits above the lowest one set may be wrong (a borrow).
+    stops = ((eight - _FIRST_PRINTING) & ~eight | eight) & _TOP_BITS
+    return trailing_zeros(stops) >> 3 if stops else np.int64(8)
+
+
+@inlined
+def _hash_few(eight, length):
+    """`hash_word` of the first one to seven of eight bytes, as they are."""
+    word = eight & (_ALL >> np.uint64(64 - 8 * length))
+    return mix(extend(_START, word) ^ np.uint64(length))
+
+
+@inlined
 def _word_end(data, i, end):
-    """Where the word at byte i ends, and whether it has characters beyond ASCII."""
-    high = _NONE
+    """Where the word at byte i ends, and whether it may have a letter beyond ASCII that lower case changes."""
+    may_change = _NONE
     while i < end:
         if i + 8 <= end:
-            # The top bit of a byte of `stops` says that it is no printing character. Bits above the lowest one set may
-            # be wrong (a borrow), so only the lowest is used.
             eight = load_eight(data, i)
-            stops = (eight - _FIRST_PRINTING) & ~eight & _TOP_BITS
+            stops = (eight - _FIRST_PRINTING) & ~eight & _TOP_BITS  # as in `_printing_ascii`
             if not stops:
-                high |= eight & _TOP_BITS
+                may_change |= _capital_leads(eight)
                 i += 8
                 continue
-            high |= eight & _TOP_BITS & (stops ^ (stops - _ONE))
+            may_change |= _capital_leads(eight) & (stops ^ (stops - _ONE))
             i += trailing_zeros(stops) >> 3
         byte = data[i]
         if _separates(byte):
             break
-        high |= np.uint64(byte & 0x80)
+        may_change |= _capital_leads(np.uint64(byte))
         i += 1
-    return i, high
+    return i, may_change
+
+
+@inlined
+def _capital_leads(eight):
+    """Top bits of the bytes C2 to D6, E1, E2 and EA to FF: all with which the UTF-8 of a capital letter begins."""
+    # Sums stay below 256 in each byte, and their top bit says whether the byte is at least the one looked for.
+    low = eight & _LOW_BITS
+    two_bytes = (low + _FROM_C2) & ~(low + _FROM_D7)
+    three_bytes = (low + _FROM_E1) & ~(low + _FROM_E3)
+    return (two_bytes | three_bytes | (low + _FROM_EA)) & eight & _TOP_BITS
+
+
+@inlined
+def _inner_word(data, first, last, flags):
+    """A word without what is special in lower case at its ends: (first byte, byte after the last)."""
+    while first < last:
+        code, length = decode(data, first, last)
+        if not flags[code] & SPECIAL_LOWERED:
+            break
+        first += length
+    while first < last:
+        i = previous(data, first, last)
+        if not flags[decode(data, i, last)[0]] & SPECIAL_LOWERED:
+            break
+        last = i
+    return first, last
 
 
 @inlined
@@ -142,52 +194,27 @@ def hash_word(data, start, stop, lower_ascii):
 @inlined
 def _lower_ascii(eight):
     """Eight bytes with capital letters of ASCII in lower case."""
-    # Sums stay below 256 in each byte, and their top bit says whether the byte is at least the one looked for.
-    low = eight & _LOW_BITS
+    low = eight & _LOW_BITS  # see `_capital_leads`
     capital = (low + _FROM_A) & ~(low + _AFTER_Z) & ~eight & _TOP_BITS
     return eight | capital >> _TWO
 
 
 @kernel
-def _word_beyond_ascii(data, start, end, rules):
-    """The word `data[start:end]`: (its hash, 1 if it is a word in lower case, 1 if it is one as it is)."""
+def _unusual_word(data, start, first, last, end, rules):
+    """The word `data[start:end]`, in lower case `data[first:last]`: (hash, 1 if it is one, 1 if it is as it is)."""
     flags = rules.flags
-    first, last = start, end
-    while first < last:
-        code, length = decode(data, first, last)
-        if not flags[code] & SPECIAL_LOWERED:
-            break
-        first += length
-    while first < last:
-        i = previous(data, first, last)
-        if not flags[decode(data, i, last)[0]] & SPECIAL_LOWERED:
-            break
-        last = i
-    changes, as_is = False, 0
-    i = first
-    while i < last:
-        code, length = decode(data, i, last)
-        changes |= (flags[code] & CHANGES) != 0
+    changes = as_is = False
+    i = start
+    while i < end:
+        code, length = decode(data, i, end)
         as_is |= not flags[code] & SPECIAL
+        changes |= (flags[code] & CHANGES) != 0
         i += length
-    if not as_is:
-        as_is = _is_word(data, start, first, flags) or _is_word(data, last, end, flags)
     if first == last:
         return _NONE, 0, as_is
     if changes:
         return _hash_lowered(data, start, first, last, end, rules), 1, as_is
     return hash_word(data, first, last, True), 1, as_is
-
-
-@inlined
-def _is_word(data, i, end, flags):
-    """Whether not all characters of `data[i:end]` are special."""
-    while i < end:
-        code, length = decode(data, i, end)
-        if not flags[code] & SPECIAL:
-            return True
-        i += length
-    return False
 
 
 @kernel
@@ -254,19 +281,31 @@ def read_characters(data, start, i, end, rules, words, count):
     while i < end and count + 2 <= words.size:
         code, length = decode(data, i, end)
         word = np.int64(single[code])
-        if word == SIGMA_WORD:
-            word = lower_sigma(data, start, i, end, rules.single_flags)
-        if word > DOTTED_I_WORDS:
-            words[count] = _hash_character(word)
+        if word == code and i + 8 <= end:
+            words[count] = _hash_few(load_eight(data, i), length)
             count += 1
-        elif word == TWO_SPACES:
-            words[count] = words[count + 1] = _hash_character(_SPACE_WORD)
-            count += 2
-        elif word == DOTTED_I_WORDS:
-            words[count], words[count + 1] = _hash_character(_SMALL_I), _hash_character(_DOT_ABOVE)
-            count += 2
+        elif word > NO_WORD:
+            count += _unusual_words(data, start, i, end, rules, word, words, count)
+        else:
+            words[count] = _hash_character(word)
+            count += word != NO_WORD
         i += length
     return i, count, count - before
+
+
+@kernel
+def _unusual_words(data, start, i, end, rules, kind, words, count):
+    """Write the words of the character at byte i that are not one by the table; returns how many they are."""
+    if kind == TWO_SPACES:
+        words[count] = words[count + 1] = _hash_character(_SPACE_WORD)
+        return 2
+    if kind == DOTTED_I_WORDS:
+        words[count], words[count + 1] = _hash_character(_SMALL_I), _hash_character(_DOT_ABOVE)
+        return 2
+    if kind == SIGMA_WORD:
+        words[count] = _hash_character(lower_sigma(data, start, i, end, rules.single_flags))
+        return 1
+    return 0
 
 
 @kernel

@@ -178,8 +178,8 @@ def test_character_repetition_by_length(shared: Path, size: int) -> None:
 def test_word_repetition_by_length(shared: Path, size: int) -> None:
     rows = golden(shared, "word_repetition")
     column = pa.array([row["text"] for row in rows], pa.large_string())
-    numbers = [np.full(len(rows), number, np.int64) for number in (size, SPACED, -1)]
-    words, ratios, _, _ = measure_words(*text_buffers(column), RULES, NO_LISTS, *numbers)
+    sizes, spaced, none = (np.full(len(rows), number) for number in (size, SPACED, -1))
+    words, ratios, _, _ = measure_words(*text_buffers(column), RULES, NO_LISTS, sizes, spaced, none)
     assert ratios.tolist() == [row["ratio_by_n"][str(size)] for row in rows]
     assert words.tolist() == [row["number_words"] for row in rows]
 

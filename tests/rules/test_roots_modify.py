@@ -31,7 +31,7 @@ def modified(stage: RootsModify, *given: str, language: str = "en") -> list[str]
 
 
 @pytest.mark.parametrize("language", ["en", "pt", "fr", "zh", "xx"])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(texts, min_size=1, max_size=4),
     switches=st.fixed_dictionaries({switch: st.booleans() for switch in SWITCHES}),
