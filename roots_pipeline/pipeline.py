@@ -6,7 +6,8 @@
 The recipe lists stages in order. An `Exchange` (documents that share a key must meet) cuts the list into phases. Inside
 a phase, maps that need text or compute measures run together in one pass over the text; maps that only judge measures
 are kept apart, behind them. That is sound because a judge reads nothing but measures and every measure is taken of
-every document, and it is why a changed threshold never reads a text again: its step has a fingerprint of its own.
+every document, and it is why a changed threshold never reads a text again: its step has a fingerprint of its own. (A
+judge whose measures are taken a second time in the same phase runs before that, in the pass over the text.)
 
 Each step writes only the columns it changed, row by row beside those of the steps before (`columns`).
 """
@@ -58,6 +59,8 @@ def build_phases(recipe: CorpusRecipe) -> list[Phase]:
         elif is_judge(placed.stage):
             judges.append(placed)
         else:
+            if any(set(placed.stage.gives) & set(judge.stage.needs) for judge in judges):
+                measures, judges = [*measures, *judges], []
             measures.append(placed)
     phases.append(Phase(tuple(measures), tuple(judges), None))
     return phases
@@ -69,16 +72,14 @@ def is_judge(stage: Stage) -> bool:
 
 
 def _place(prepare: Placed, measures: list[Placed], phases: list[Phase]) -> None:
-    """Put what an exchange needs into the first pass over the text, if no stage has edited the text since."""
-    since = [*measures, *(entry for phase in phases for entry in phase.measures)]
-    if phases and not _edits_text(since) and set(prepare.stage.needs) <= {"text", "language", "id", "source"}:
+    """Put what an exchange needs into the first pass over the text, if no stage has changed its columns since then."""
+    exchanges = [phase.exchange for phase in phases if phase.exchange is not None]
+    later = [entry for phase in phases[1:] for entry in (*phase.measures, *phase.judges)]
+    changed = {name for entry in (*exchanges, *later, *measures) for name in entry.stage.gives}
+    if phases and not changed & set(prepare.stage.needs):
         phases[0] = replace(phases[0], measures=(*phases[0].measures, prepare))
     else:
         measures.append(prepare)
-
-
-def _edits_text(placed: Sequence[Placed]) -> bool:
-    return any(isinstance(entry.stage, Map) and "text" in entry.stage.gives for entry in placed)
 
 
 def maps_for(placed: Sequence[Placed], group: str) -> list[Map]:

@@ -46,8 +46,11 @@ from roots_pipeline.steps import (
 
 # Libraries whose version can change what comes out.
 _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
-_PARTITION_BYTES = 256 << 20
-_MAXIMUM_PARTITIONS = 256
+# Keys are cut into slices of the key space, about one for so many bytes of input; when it is known how much each slice
+# holds, neighbours are resolved together up to about so many bytes.
+_SLICE_BYTES = 4 << 20
+_MAXIMUM_SLICES = 4096
+_RESOLVE_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -57,6 +60,15 @@ class _State:
     shard: Shard
     view: list[str]
     print: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an exchange found, for the shards it worked on; `contents` are the hashes of its files."""
+
+    findings: Findings
+    contents: tuple[str, ...]
+    placed: Placed
 
 
 def run_corpus(recipe: CorpusRecipe, folder: str, engine: Engine, progress: Progress) -> Manifest:
@@ -77,23 +89,21 @@ class _Run:
         self.phases = build_phases(recipe)
         self.hashes = hash_inputs(self.shards, work_path(folder, "inputs", "hashes.json"))
         self.code = code_fingerprint()
-        self.partitions = min(
-            _MAXIMUM_PARTITIONS, 1 + sum(shard.size for shard in self.shards) // _PARTITION_BYTES
-        )
+        wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
+        self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
 
     def go(self, started: float) -> Manifest:
         states, read = self._read()
         self._check_bad(read)
-        findings: Findings | None = None
-        found: list[str] = []
+        found: _Found | None = None
         for number, phase in enumerate(self.phases):
             if number > 0 and phase.measures:
-                states = self._judge(f"{number}-measure", states, findings, found, phase.measures, None)
-                findings, found = None, []
+                states, _ = self._judge(f"{number}-measure", states, found, phase.measures, None)
+                found = None
             if phase.exchange is not None:
-                states = self._judge(f"{number}-judge", states, findings, found, phase.judges, phase.exchange)
-                findings, found = self._resolve(f"{number}-resolve", f"{number}-judge", states, phase.exchange)
-        results = self._write(states, findings, found, self.phases[-1])
+                states, keys = self._judge(f"{number}-judge", states, found, phase.judges, phase.exchange)
+                found = self._resolve(f"{number}-resolve", states, keys, phase.exchange)
+        results = self._write(states, found, self.phases[-1])
         return self._finish(read, results, started)
 
     def _read(self) -> tuple[list[_State], list[dict[str, Any]]]:
@@ -126,59 +136,59 @@ class _Run:
                 hint="Mend the input, or raise maximum_bad_share in the recipe.",
             )
 
-    def _judge(self, step: str, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
-               placed: Sequence[Placed], ending: Placed | None) -> list[_State]:
-        tasks, after = [], []
+    def _judge(self, step: str, states: Sequence[_State], found: _Found | None, placed: Sequence[Placed],
+               ending: Placed | None) -> tuple[list[_State], list[dict[str, Any]]]:
+        """The states after a step, and of each shard that takes part in the exchange its keys."""
+        tasks, after, emitting = [], [], []
         for state in states:
             group = state.shard.source.group
             maps = maps_for(placed, group)
             exchange = ending.stage if ending is not None and ending.works_on(group) else None
             assert exchange is None or isinstance(exchange, Exchange)
+            findings, contents = _found_for(found, group)
             changed = changed_columns(findings, maps)
             if not changed and exchange is None:
                 after.append(state)
                 continue
             output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
+            slices = (exchange.partitions if exchange else None) or self.slices
             mark = fingerprint([
-                state.print, list(found), [stage.parameters() for stage in maps],
-                exchange.parameters() if exchange else None, self._partitions(exchange),
-                state.shard.number,
+                state.print, contents, [stage.parameters() for stage in maps],
+                exchange.parameters() if exchange else None, slices, state.shard.number,
             ])
+            keys = work_path(self.folder, step, f"{state.shard.name}.keys")
             arguments = {
                 "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
-                "exchange": exchange, "partitions": self._partitions(exchange), "output": output,
-                "keys": work_path(self.folder, step, f"{state.shard.name}.keys"),
+                "exchange": exchange, "slices": slices, "output": output, "keys": keys,
             }
             record = work_path(self.folder, step, f"{state.shard.name}.json")
+            if exchange is not None:
+                emitting.append((len(tasks), keys, mark))
             tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
             after.append(_State(state.shard, [*state.view, *([output] if output else [])], mark))
-        self.engine.run(tasks, step.partition("-")[2])
-        return after
+        results = self.engine.run(tasks, step.partition("-")[2])
+        return after, [{"path": path, "print": mark, "bytes": results[at]["slices"]} for at, path, mark in emitting]
 
-    def _resolve(
-        self, step: str, judged: str, states: Sequence[_State], ending: Placed
-    ) -> tuple[Findings | None, list[str]]:
+    def _resolve(self, step: str, states: Sequence[_State], keys: Sequence[dict[str, Any]],
+                 ending: Placed) -> _Found | None:
         exchange = ending.stage
         assert isinstance(exchange, Exchange)
-        taking = [state for state in states if ending.works_on(state.shard.source.group)]
-        keys = [work_path(self.folder, judged, f"{state.shard.name}.keys") for state in taking]
-        tasks, paths = [], []
-        for partition in range(self._partitions(exchange) if keys else 0):
-            output = work_path(self.folder, step, f"{partition:04d}.parquet")
-            mark = fingerprint([[state.print for state in taking], exchange.parameters(), partition])
-            arguments = {"exchange": exchange, "keys": keys, "partition": partition, "output": output}
-            record = work_path(self.folder, step, f"{partition:04d}.json")
-            tasks.append(Task(f"{exchange.name} {partition}", record, mark, resolve_keys, arguments))
-            paths.append(output)
+        if not keys:
+            return None
+        paths = [entry["path"] for entry in keys]
+        tasks, outputs = [], []
+        for number, (begin, end) in enumerate(_ranges([entry["bytes"] for entry in keys])):
+            output = work_path(self.folder, step, f"{number:04d}.parquet")
+            mark = fingerprint([[entry["print"] for entry in keys], exchange.parameters(), begin, end])
+            arguments = {"exchange": exchange, "keys": paths, "slices": (begin, end), "output": output}
+            record = work_path(self.folder, step, f"{number:04d}.json")
+            tasks.append(Task(f"{exchange.name} {number}", record, mark, resolve_keys, arguments))
+            outputs.append(output)
         results = self.engine.run(tasks, f"resolve {exchange.name}")
-        findings = Findings(exchange, tuple(paths)) if paths else None
-        return findings, [result["findings"] for result in results]
+        contents = tuple(result["findings"] for result in results)
+        return _Found(Findings(exchange, tuple(outputs)), contents, ending)
 
-    def _partitions(self, exchange: Exchange | None) -> int:
-        return (exchange.partitions if exchange else None) or self.partitions
-
-    def _write(self, states: Sequence[_State], findings: Findings | None, found: Sequence[str],
-               phase: Phase) -> list[dict[str, Any]]:
+    def _write(self, states: Sequence[_State], found: _Found | None, phase: Phase) -> list[dict[str, Any]]:
         groups = sorted({shard.source.group for shard in self.shards})
         schema = output_schema([
             [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
@@ -187,8 +197,9 @@ class _Run:
         tasks = []
         for state in states:
             maps = maps_for(phase.judges, state.shard.source.group)
+            findings, contents = _found_for(found, state.shard.source.group)
             mark = fingerprint([
-                state.print, list(found), [stage.parameters() for stage in maps], str(schema),
+                state.print, contents, [stage.parameters() for stage in maps], str(schema),
                 self.recipe.rejected_text,
             ])
             arguments = {
@@ -257,6 +268,25 @@ class _Run:
                 for file in step.iterdir():
                     if file.stem not in prefixes and not file.stem.isdigit():
                         file.unlink()
+
+
+def _found_for(found: _Found | None, group: str) -> tuple[Findings | None, list[str]]:
+    """The findings of the exchange before for shards of a group, if it worked on that group."""
+    if found is None or not found.placed.works_on(group):
+        return None, []
+    return found.findings, list(found.contents)
+
+
+def _ranges(sizes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Neighbouring slices to be resolved together; `sizes` are the bytes of each slice, for each shard."""
+    ranges, begin, held = [], 0, 0
+    totals = [sum(of_shards) for of_shards in zip(*sizes, strict=True)]
+    for number, size in enumerate(totals):
+        if number > begin and held + size > _RESOLVE_BYTES:
+            ranges.append((begin, number))
+            begin, held = number, 0
+        held += size
+    return [*ranges, (begin, len(totals))]
 
 
 def code_fingerprint() -> str:

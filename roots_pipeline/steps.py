@@ -76,10 +76,11 @@ def _quarantine_batch(items: Sequence[Quarantined]) -> pa.RecordBatch:
 
 
 def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
-                exchange: Exchange | None, partitions: int, output: str | None, keys: str) -> dict[str, Any]:
-    """Apply findings, run maps, and emit the keys of the next exchange.
+                exchange: Exchange | None, slices: int, output: str | None, keys: str) -> dict[str, Any]:
+    """Apply findings, run maps, and emit the keys of the next exchange, cut into `slices` of the key space.
 
-    Only the columns that this changes are written, to `output` (None: there are none).
+    Only the columns that this changes are written, to `output` (None: there are none). `slices` in the result are the
+    bytes of each slice.
     """
     changed = changed_columns(findings, maps)
     emitted: list[pa.Table] = []
@@ -87,7 +88,7 @@ def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
     needed = _needed(findings, maps) | set(exchange.needs if exchange else ()) | set(changed)
     schema = _after(maps, pa.schema([field for field in source.schema if field.name in needed]))
     written = pa.schema([field for field in schema if field.name in changed])
-    rows = 0
+    rows, sizes = 0, []
     with ExitStack() as stack:
         out = None
         if output is not None:
@@ -102,18 +103,18 @@ def judge_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
         if not emitted:
             emitted = [exchange.emit(_empty(schema), shard, 0)]
         with commit.file(keys) as path:
-            _write_partitions(pa.concat_tables(emitted).combine_chunks(), partitions, path)
-    return {"rows": rows, "entries": sum(table.num_rows for table in emitted)}
+            sizes = _write_slices(pa.concat_tables(emitted).combine_chunks(), slices, path)
+    return {"rows": rows, "entries": sum(table.num_rows for table in emitted), "slices": sizes}
 
 
 def resolve_keys(
-    commit: Commit, *, exchange: Exchange, keys: Sequence[str], partition: int, output: str
+    commit: Commit, *, exchange: Exchange, keys: Sequence[str], slices: tuple[int, int], output: str
 ) -> dict[str, Any]:
-    """Let the entries of one partition meet; `findings` in the result names the content, not the file."""
+    """Let the entries of a range of slices meet; `findings` in the result names the content, not the file."""
     tables = []
     for path in keys:
         with pa.ipc.open_file(open_read(path)) as blocks:
-            tables.append(pa.Table.from_batches([blocks.get_batch(partition)]))
+            tables.append(pa.Table.from_batches([blocks.get_batch(number) for number in range(*slices)]))
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
@@ -208,16 +209,20 @@ def _findings_of(findings: Findings, shard: int) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=[("row", "ascending")]))
 
 
-def _write_partitions(entries: pa.Table, partitions: int, path: str) -> None:
-    """One record batch per partition; a partition is a range of the upper 32 bits of the key."""
-    place = ((entries.column("key").to_numpy() >> np.uint64(32)) * np.uint64(partitions)) >> np.uint64(32)
+def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
+    """One record batch for each slice, a range of the upper 32 bits of the key; returns their sizes in bytes."""
+    place = ((entries.column("key").to_numpy() >> np.uint64(32)) * np.uint64(slices)) >> np.uint64(32)
     order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(partitions + 1, dtype=np.uint64))
+    bounds = np.searchsorted(place[order], np.arange(slices + 1, dtype=np.uint64))
     ordered = entries.take(pa.array(order)).combine_chunks()
+    sizes = []
     with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
         for begin, end in pairwise(bounds):
-            rows = ordered.slice(begin, end - begin).combine_chunks().to_batches()
-            out.write_batch(rows[0] if rows else _empty(entries.schema))
+            rows = ordered.slice(begin, end - begin).to_batches()
+            batch = rows[0] if rows else _empty(entries.schema)
+            out.write_batch(batch)
+            sizes.append(batch.nbytes)
+    return sizes
 
 
 def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -59,6 +59,8 @@ def finished_result(task: Task) -> dict[str, Any] | None:
         return None
     if not isinstance(record, dict) or record.get("fingerprint") != task.fingerprint:
         return None
+    if not isinstance(record.get("files"), dict) or not isinstance(record.get("result"), dict):
+        return None  # not written by us
     if any(size_of(from_beside(name, task.record)) != entry["size"] for name, entry in record["files"].items()):
         return None
     result: dict[str, Any] = record["result"]
