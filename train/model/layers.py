@@ -50,6 +50,7 @@ class SelfAttention(nn.Module):
             std=shape.init_std,
             seed=shape.seed,
             parallel=parallel,
+            bias=True,
         )
         self.attend = AlibiAttention(shape.heads, dropout=shape.dropout, parallel=parallel)
         self.dense = RowParallelLinear(
@@ -59,6 +60,7 @@ class SelfAttention(nn.Module):
             std=shape.output_std,
             seed=shape.seed,
             parallel=parallel,
+            bias=True,
         )
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -82,6 +84,7 @@ class FeedForward(nn.Module):
             std=shape.init_std,
             seed=shape.seed,
             parallel=parallel,
+            bias=True,
         )
         self.dense_4h_to_h = RowParallelLinear(
             f"{name}.dense_4h_to_h",
@@ -90,6 +93,7 @@ class FeedForward(nn.Module):
             std=shape.output_std,
             seed=shape.seed,
             parallel=parallel,
+            bias=True,
         )
 
     def forward(self, hidden: Tensor) -> Tensor:

@@ -97,7 +97,8 @@ def initial_shard(
     return shard
 
 
-def _cut_parameter(values: Tensor, dim: int) -> nn.Parameter:
+def cut_parameter(values: Tensor, dim: int) -> nn.Parameter:
+    """A parameter of which this process holds `values`, a part along `dim`."""
     parameter = nn.Parameter(values)
     # DeepSpeed counts parameters without this mark once per model when it computes the gradient norm.
     parameter.tensor_model_parallel = True  # type: ignore[attr-defined]
@@ -107,15 +108,15 @@ def _cut_parameter(values: Tensor, dim: int) -> nn.Parameter:
 
 class ColumnParallelLinear(nn.Module):
     """y = x W^T + b with W [outputs, inputs] cut along outputs: x is replicated, y is cut along its last
-    axis."""
+    axis. b is left out without `bias`."""
 
     def __init__(
-        self, name: str, inputs: int, outputs: int, *, std: float, seed: int, parallel: TensorParallel
+        self, name: str, inputs: int, outputs: int, *, std: float, seed: int, parallel: TensorParallel, bias: bool
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        self.weight = _cut_parameter(initial_shard(name, (outputs, inputs), std, seed, parallel, dim=0), 0)
-        self.bias = _cut_parameter(torch.zeros(parallel.share(outputs)[1]), 0)
+        self.weight = cut_parameter(initial_shard(name, (outputs, inputs), std, seed, parallel, dim=0), 0)
+        self.bias = cut_parameter(torch.zeros(parallel.share(outputs)[1]), 0) if bias else None
 
     def forward(self, hidden: Tensor) -> Tensor:
         return F.linear(copy_to_processes(hidden, self.parallel), self.weight, self.bias)
@@ -123,21 +124,22 @@ class ColumnParallelLinear(nn.Module):
 
 class RowParallelLinear(nn.Module):
     """y = x W^T + b with W [outputs, inputs] cut along inputs: x is cut along its last axis, y is
-    replicated."""
+    replicated. b is left out without `bias`."""
 
     def __init__(
-        self, name: str, inputs: int, outputs: int, *, std: float, seed: int, parallel: TensorParallel
+        self, name: str, inputs: int, outputs: int, *, std: float, seed: int, parallel: TensorParallel, bias: bool
     ) -> None:
         super().__init__()
         self.parallel = parallel
-        self.weight = _cut_parameter(initial_shard(name, (outputs, inputs), std, seed, parallel, dim=1), 1)
-        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.weight = cut_parameter(initial_shard(name, (outputs, inputs), std, seed, parallel, dim=1), 1)
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, hidden: Tensor) -> Tensor:
         if self.parallel.size == 1:
             return F.linear(hidden, self.weight, self.bias)
+        total = add_over_processes(F.linear(hidden, self.weight), self.parallel)
         # The bias is replicated: added before the sum it would count once per process.
-        return add_over_processes(F.linear(hidden, self.weight), self.parallel) + self.bias
+        return total if self.bias is None else total + self.bias
 
 
 class VocabularyEmbedding(nn.Module):
@@ -147,7 +149,7 @@ class VocabularyEmbedding(nn.Module):
         super().__init__()
         self.parallel = parallel
         self.first, self.count = parallel.share(rows)
-        self.weight = _cut_parameter(initial_shard(name, (rows, hidden), std, seed, parallel, dim=0), 0)
+        self.weight = cut_parameter(initial_shard(name, (rows, hidden), std, seed, parallel, dim=0), 0)
 
     def forward(self, tokens: Tensor) -> Tensor:
         if self.parallel.size == 1:
