@@ -29,6 +29,14 @@ RECIPES = Path(__file__).parent / "recipes"
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
+class Misfit(ValueError):
+    """Settings that are fine one by one but not together; `keys` are their names, to point at in the recipe."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,10 +55,12 @@ class ModelConfig(_Strict):
     def _heads_divide_hidden(self) -> Self:
         if self.hidden % self.heads:
             below = self.hidden // self.heads * self.heads
-            raise ValueError(
+            raise Misfit(
                 f"hidden {self.hidden} cannot be cut into {self.heads} heads. "
                 f"Use hidden {below or self.heads} or {below + self.heads}, "
-                f"or heads {_divisors_near(self.hidden, self.heads)}."
+                f"or heads {_divisors_near(self.hidden, self.heads)}.",
+                "hidden",
+                "heads",
             )
         return self
 
@@ -90,58 +100,74 @@ class TrainConfig(_Strict):
     evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
     validation_samples: NonNegativeInt = 0  # 0: no validation
     save_every: NonNegativeInt = 0  # steps; 0: only after the last
+    save_in_background: bool = True  # files are written while training goes on, from a copy in memory
     keep: PositiveInt = 2  # newest checkpoints kept
+    keep_every: NonNegativeInt = 0  # steps: those of every so many are kept for good; 0: none
+    keep_hours: NonNegativeFloat = 0.0  # one checkpoint in so many hours is kept for good; 0: none
     log_every: PositiveInt = 1
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         for problem in (self._layout_problem(), self._batch_problem(), self._schedule_problem()):
             if problem:
-                raise ValueError(problem)
+                raise problem
         return self
 
-    def _layout_problem(self) -> str | None:
+    def _layout_problem(self) -> Misfit | None:
         heads, tensor, pipeline = self.model.heads, self.tensor_parallel, self.pipeline_parallel
         if heads % tensor:
-            return (
+            return Misfit(
                 f"tensor_parallel {tensor} does not divide the {heads} heads of the model. "
-                f"Use tensor_parallel {_divisors_near(heads, tensor)}."
+                f"Use tensor_parallel {_divisors_near(heads, tensor)}.",
+                "tensor_parallel",
+                "model",
             )
         blocks = self.model.layers + 2
         if blocks % pipeline or blocks < 2 * pipeline:
             fitting = [str(n) for n in range(1, blocks // 2 + 1) if blocks % n == 0]
-            return (
+            return Misfit(
                 f"pipeline_parallel {pipeline} does not cut {self.model.layers} layers + embedding + head = "
-                f"{blocks} blocks into equal stages of at least 2. Use pipeline_parallel {' or '.join(fitting)}."
+                f"{blocks} blocks into equal stages of at least 2. Use pipeline_parallel {' or '.join(fitting)}.",
+                "pipeline_parallel",
+                "model",
             )
         return None
 
-    def _batch_problem(self) -> str | None:
+    def _batch_problem(self) -> Misfit | None:
         if self.global_batch % self.micro_batch:
-            return (
+            return Misfit(
                 f"global_batch {self.global_batch} is not a multiple of micro_batch {self.micro_batch}. "
-                f"Use global_batch {-(-self.global_batch // self.micro_batch) * self.micro_batch}."
+                f"Use global_batch {-(-self.global_batch // self.micro_batch) * self.micro_batch}.",
+                "global_batch",
+                "micro_batch",
             )
         if self.train_samples < self.global_batch:
-            return (
+            return Misfit(
                 f"train_samples {self.train_samples} is less than one global_batch of {self.global_batch}. "
-                "Use more train_samples or a smaller global_batch."
+                "Use more train_samples or a smaller global_batch.",
+                "train_samples",
+                "global_batch",
             )
         ramp = self.batch_ramp
         if ramp and (ramp.start >= self.global_batch or (self.global_batch - ramp.start) % ramp.increment):
-            return (
+            return Misfit(
                 f"batch_ramp from {ramp.start} in increments of {ramp.increment} never reaches global_batch "
-                f"{self.global_batch} exactly. Use an increment that divides global_batch - start."
+                f"{self.global_batch} exactly. Use an increment that divides global_batch - start.",
+                "batch_ramp",
+                "global_batch",
             )
         return None
 
-    def _schedule_problem(self) -> str | None:
+    def _schedule_problem(self) -> Misfit | None:
         if self.min_lr > self.lr:
-            return f"min_lr {self.min_lr} is above lr {self.lr}. Swap them or lower min_lr."
+            return Misfit(f"min_lr {self.min_lr} is above lr {self.lr}. Swap them or lower min_lr.", "min_lr", "lr")
         if self.warmup_samples >= (decay := self.decay_samples or self.train_samples):
-            return (
+            return Misfit(
                 f"warmup_samples {self.warmup_samples} leaves nothing of the {decay} samples until the end of "
-                "the decay. Use fewer warmup_samples or more decay_samples."
+                "the decay. Use fewer warmup_samples or more decay_samples.",
+                "warmup_samples",
+                "decay_samples",
+                "train_samples",
             )
         return None
 
@@ -218,7 +244,10 @@ class TrainConfig(_Strict):
         free = {
             "evaluate_every",
             "save_every",
+            "save_in_background",
             "keep",
+            "keep_every",
+            "keep_hours",
             "log_every",
             "micro_batch",
             "activation_checkpointing",

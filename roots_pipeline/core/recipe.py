@@ -140,8 +140,12 @@ def _explain(
     place = tuple(first["loc"])
     own = next((origin for origin in reversed(origins.values()) if str(origin[0]) == recipe), (Path(recipe), {}))
     path, lines = origins.get(str(place[0]), own) if place else own
-    line = next((lines[key] for length in range(len(place), -1, -1)
-                 if (key := (section, *place[:length])) in lines), 1)
+    # A check of several keys together may name them all (`keys` of its error): one set in the user's own file is shown.
+    involved = getattr(first.get("ctx", {}).get("error"), "keys", ())
+    marked = next((key for key in involved if (section, *place, key) in own[1]), None)
+    path, lines, spot = (path, lines, place) if marked is None else (*own, (*place, marked))
+    line = next((lines[key] for length in range(len(spot), -1, -1)
+                 if (key := (section, *spot[:length])) in lines), 1)
     name = ".".join(str(part) for part in (section, *place))
     message, hint = f"{name}: {first['msg']}", None
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

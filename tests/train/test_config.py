@@ -74,6 +74,23 @@ def test_misspelt_key_in_a_recipe_names_file_line_and_nearest_key(tmp_path: Path
         load_section(str(recipe), "train", TrainConfig, RECIPES)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("train:\n  lr: 1.0e-3\n  micro_batch: 3\n", 3),
+        ("train:\n  global_batch: 7\n", 2),
+        ("train:\n  lr: 1.0e-5\n  warmup_samples: 9999\n", 2),  # below the sample's min_lr: that is found first
+        ("train:\n  log_every: 1\n  warmup_samples: 9999\n", 3),
+        ("train:\n  log_every: 1\n  model: {hidden: 130, layers: 4, heads: 4}\n", 3),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_found_in_the_users_file(tmp_path: Path, text: str, line: int) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(text)
+    with pytest.raises(RecipeError, match=rf"mine\.yaml:{line}: "):
+        load_section(str(recipe), "train", TrainConfig, RECIPES)
+
+
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_built_in_recipes_are_valid(path: Path) -> None:
     load_section(path.stem, "train", TrainConfig, RECIPES)
