@@ -1,27 +1,36 @@
-"""Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`."""
+"""Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
+
+`run` makes a corpus, `verify` checks it, `review` shows what decontamination found, `report` shows a run folder.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from roots_pipeline.config import load_corpus_recipe
+from roots_pipeline.config import advice_on, load_corpus_recipe
 from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.errors import StorageError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import join
+from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.report import write_report
 from roots_pipeline.run import run_corpus
+from roots_pipeline.verify import verify_corpus
 
 app = new_app("Raw text to a filtered, deduplicated corpus.")
 
 Recipe = Annotated[str, typer.Option(help="Name of a built-in recipe, or path to a YAML file.")]
 Run = Annotated[str, typer.Option(help="Folder of the run; the corpus goes to RUN/corpus.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
+Examples = Annotated[int, typer.Option(min=0, help="Hits shown of each evaluation set.")]
+Seed = Annotated[int, typer.Option(help="Draws the hits that are shown.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
 
 
@@ -31,15 +40,44 @@ def run(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = 
     progress = Progress(quiet=quiet)
     checked = load_corpus_recipe(recipe)
     folder = join(run, "corpus")
+    for advice in advice_on(checked):
+        progress.say(advice)
     with LocalEngine(workers, progress) as engine:
         manifest = run_corpus(checked, folder, engine, progress)
         _print_summary(manifest, folder, engine.tasks_run)
+    _verify(folder, hashes=False)
+
+
+@app.command()
+def verify(run: Run = "runs/sample") -> None:
+    """Check a corpus: files and sums as in its manifest, and a kept twin for each duplicate that was dropped."""
+    _verify(join(run, "corpus"), hashes=True)
+
+
+@app.command()
+def review(run: Run = "runs/sample", examples: Examples = 12, seed: Seed = 0) -> None:
+    """Write RUN/corpus/contamination.html: which evaluation items were found where, and hits to judge by eye."""
+    print(f"review: {write_review(join(run, 'corpus'), examples=examples, seed=seed)}")
 
 
 @app.command()
 def report(run: Run = "runs/sample") -> None:
     """Write RUN/report.html from whatever steps have finished in a run folder."""
     print(f"report: {write_report(run)}")
+
+
+def _verify(folder: str, *, hashes: bool) -> None:
+    found = verify_corpus(folder, hashes=hashes)
+    for problem in found.problems:
+        print(problem)
+    if found.problems:
+        raise StorageError(f"the corpus does not add up ({len(found.problems)} problems, above).", where=folder,
+                           hint="Delete the folder's .work/write and run the recipe again.")
+    stayed = sum(number for (_, fate), number in found.twins.items() if not fate)
+    later = Counter({fate: number for (_, fate), number in found.twins.items() if fate})
+    rest = "".join(f"; the twins of {number} went later ({fate})" for fate, number in sorted(later.items()))
+    print(f"verified: {found.kept} kept + {found.rejected} rejected = {found.read} read; "
+          f"{stayed} duplicates have a kept twin{rest}.")
 
 
 def _print_summary(manifest: Manifest, folder: str, tasks: int) -> None:

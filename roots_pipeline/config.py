@@ -124,7 +124,11 @@ class CorpusRecipe(BaseModel):
         return int(float(match[1]) * _UNITS[match[2]])
 
 
-
 def load_corpus_recipe(recipe: str) -> CorpusRecipe:
     """The checked `corpus` section of a recipe, by name or path. Raises RecipeError."""
     return load_section(recipe, "corpus", CorpusRecipe, RECIPES)
+
+
+def advice_on(recipe: CorpusRecipe) -> list[str]:
+    """Sentences about settings that are possible but poor."""
+    return [f"stage '{entry.stage}': {sentence}" for entry in recipe.stages for sentence in entry.made.advice()]

@@ -17,6 +17,7 @@ from typing import Any
 import xxhash
 
 from roots_pipeline import __version__
+from roots_pipeline.columns import open_parquet
 from roots_pipeline.config import CorpusRecipe
 from roots_pipeline.core.errors import EmptyOutputError, SourceError
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
@@ -39,6 +40,7 @@ from roots_pipeline.steps import (
     changed_columns,
     judge_shard,
     output_schema,
+    publish_findings,
     read_shard,
     resolve_keys,
     write_shard,
@@ -96,6 +98,7 @@ class _Run:
         states, read = self._read()
         self._check_bad(read)
         found: _Found | None = None
+        published: list[dict[str, Any]] = []
         for number, phase in enumerate(self.phases):
             if number > 0 and phase.measures:
                 states, _ = self._judge(f"{number}-measure", states, found, phase.measures, None)
@@ -103,8 +106,9 @@ class _Run:
             if phase.exchange is not None:
                 states, keys = self._judge(f"{number}-judge", states, found, phase.judges, phase.exchange)
                 found = self._resolve(f"{number}-resolve", states, keys, phase.exchange)
+                published += self._publish(number, found)
         results = self._write(states, found, self.phases[-1])
-        return self._finish(read, results, started)
+        return self._finish(read, results, published, started)
 
     def _read(self) -> tuple[list[_State], list[dict[str, Any]]]:
         tasks, states = [], []
@@ -188,6 +192,21 @@ class _Run:
         contents = tuple(result["findings"] for result in results)
         return _Found(Findings(exchange, tuple(outputs)), contents, ending)
 
+    def _publish(self, number: int, found: _Found | None) -> list[dict[str, Any]]:
+        """Write the pairs of a deduplicating exchange to `pairs/`."""
+        if found is None:
+            return []
+        exchange, tasks = found.findings.exchange, []
+        for part, (path, content) in enumerate(zip(found.findings.paths, found.contents, strict=True)):
+            if exchange.published(open_parquet(path).schema_arrow.empty_table()) is not None:
+                name = f"{number:02d}-{part:04d}"
+                arguments = {"exchange": exchange, "findings": path,
+                             "output": join(self.folder, "pairs", f"{name}.parquet")}
+                record = work_path(self.folder, "publish", f"{name}.json")
+                mark = fingerprint([self.code, content, exchange.parameters()])
+                tasks.append(Task(name, record, mark, publish_findings, arguments))
+        return self.engine.run(tasks, "publish") if tasks else []
+
     def _write(self, states: Sequence[_State], found: _Found | None, phase: Phase) -> list[dict[str, Any]]:
         groups = sorted({shard.source.group for shard in self.shards})
         schema = output_schema([
@@ -214,8 +233,9 @@ class _Run:
             remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
         return self.engine.run(tasks, "write")
 
-    def _finish(self, read: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]], started: float) -> Manifest:
-        self._remove_strangers(read)
+    def _finish(self, read: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]],
+                published: Sequence[dict[str, Any]], started: float) -> Manifest:
+        self._remove_strangers(read, {name.rpartition("/")[2] for part in published for name in part["files"]})
         table: Counter[tuple[str, str, str]] = Counter()
         sizes: Counter[tuple[str, str, str]] = Counter()
         for shard, result in zip(self.shards, results, strict=True):
@@ -227,7 +247,7 @@ class _Run:
         if rows != sum(table.values()):
             raise AssertionError(f"read {rows} documents but wrote {sum(table.values())}")
         self._check_empty(kept, rows, table)
-        files = {name: entry for result in results for name, entry in result["files"].items()}
+        files = {name: entry for result in (*results, *published) for name, entry in result["files"].items()}
         counts = {
             "read": rows, "kept": kept, "rejected": rows - kept, "bad_records": sum(result["bad"] for result in read),
             "kept_bytes": sum(size for key, size in sizes.items() if not key[2]),
@@ -254,11 +274,11 @@ class _Run:
         raise EmptyOutputError(cause, where=self.folder,
                                hint="Loosen the stages of the recipe, or set allow_empty: true if this is wanted.")
 
-    def _remove_strangers(self, read: Sequence[dict[str, Any]]) -> None:
-        """Files of shards that this recipe no longer has."""
+    def _remove_strangers(self, read: Sequence[dict[str, Any]], pairs: set[str]) -> None:
+        """Files of shards and stages that this recipe no longer has."""
         known = {f"{shard.name}.parquet" for shard in self.shards}
         bad = {f"{shard.name}.parquet" for shard, result in zip(self.shards, read, strict=True) if result["bad"]}
-        for part, names in (("documents", known), ("rejected", known), ("quarantine", bad)):
+        for part, names in (("documents", known), ("rejected", known), ("quarantine", bad), ("pairs", pairs)):
             for path in list_files(join(self.folder, part), ".parquet"):
                 if path.rsplit("/", 1)[-1] not in names:
                     remove_file(path)

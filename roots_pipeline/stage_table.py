@@ -14,17 +14,26 @@ from pydantic import TypeAdapter, ValidationError
 
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.stages import Stage
+from roots_pipeline.decontamination.stage import Decontaminate
 from roots_pipeline.dedup.exact import ExactDuplicates
+from roots_pipeline.dedup.minhash import MinHashDuplicates
+from roots_pipeline.dedup.simhash import SimHashDuplicates
+from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
 from roots_pipeline.rules.massivetext import MassiveText
+from roots_pipeline.rules.perplexity import RootsPerplexity
+from roots_pipeline.rules.roots_measures import RootsMeasures
+from roots_pipeline.rules.roots_modify import RootsModify
 from roots_pipeline.rules.thresholds import Thresholds
 from roots_pipeline.sources import SOURCES
 
 STAGES: dict[str, type[Stage]] = {
     stage.name: stage
-    for stage in (LanguageIdentification, LanguageAgreement, MassiveText, Thresholds, ExactDuplicates)
+    for stage in (
+        LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
+        ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedPassages, Decontaminate,
+    )
 }
-
 
 # Filled in from the source's name and path; not for recipes.
 _OURS = ("source", "root")

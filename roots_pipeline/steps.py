@@ -123,6 +123,20 @@ def resolve_keys(
     return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
 
 
+def publish_findings(commit: Commit, *, exchange: Exchange, findings: str, output: str) -> dict[str, Any]:
+    """Write what of an exchange's findings is of interest to people."""
+    table = exchange.published(open_parquet(findings).read())
+    assert table is not None
+    with commit.file(output) as path:
+        pq.write_table(table, path, compression="zstd")
+    return {"rows": table.num_rows, "files": _named(commit)}
+
+
+def _named(commit: Commit) -> dict[str, Any]:
+    """The files of a task as the manifest calls them: folder and name."""
+    return {"/".join(path.split("/")[-2:]): entry for path, entry in commit.files.items()}
+
+
 def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
                 schema: pa.Schema, documents: str, rejected: str, rejected_text: str) -> dict[str, Any]:
     """Write kept and rejected documents and count them by language and verdict."""
@@ -142,7 +156,7 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
                 dropped.write(_shorten(batch.filter(pa.array(~mask)), rejected_text))
     rows = [[*key, counts[key], sizes[key]] for key in sorted(counts)]
     return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows,
-            "files": {"/".join(path.split("/")[-2:]): entry for path, entry in commit.files.items()}}
+            "files": _named(commit)}
 
 
 def changed_columns(findings: Findings | None, maps: Sequence[Map]) -> set[str]:

@@ -22,6 +22,7 @@ ROOMS = {
     "text": ("text",),
     "rules": ("core", "text", "rules"),
     "dedup": ("core", "text", "dedup"),
+    "decontamination": ("core", "text", "sources", "report", "columns", "decontamination"),
     "sources": ("core", "text", "sources"),
     "report": ("core", "report"),
     "engines": ("core", "engines"),

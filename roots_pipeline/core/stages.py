@@ -14,9 +14,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
+
+# The cause of a verdict: a document that stayed at that stage, any document, or something else.
+CauseIs = Literal["twin", "document", "other"]
 
 # Every key entry starts with these columns; an exchange may add small ones of its own.
 KEY_FIELDS = [
@@ -52,6 +55,10 @@ class Stage(ABC):
         """The stage's settings as plain values; part of the fingerprint of all it produces."""
         return {"stage": self.name, "version": self.version, **asdict(self)}  # type: ignore[call-overload]
 
+    def advice(self) -> list[str]:
+        """Sentences for the user about settings that are possible but poor; none if all is well."""
+        return []
+
 
 class Map(Stage):
     """batch -> batch, row by row."""
@@ -63,6 +70,7 @@ class Map(Stage):
 class Exchange(Stage):
     """Documents that share a key meet, in partitions of the key space."""
 
+    cause_is: ClassVar[CauseIs] = "other"
     # All entries in one partition, for the rare step that must see them together; None lets the engine choose.
     partitions: ClassVar[int | None] = None
 
@@ -85,3 +93,7 @@ class Exchange(Stage):
     @abstractmethod
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
         """The batch with its findings written in. `findings` holds the shard's rows of this batch only."""
+
+    def published(self, findings: pa.Table) -> pa.Table | None:
+        """What of the findings is of interest to people: a table that goes to the corpus. None: nothing is."""
+        return None

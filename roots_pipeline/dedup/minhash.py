@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from roots_pipeline.core.documents import kept, with_columns
-from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exchange, Map
 from roots_pipeline.dedup.minhash_bands import band_advice
 from roots_pipeline.dedup.minhash_exact import ExactJaccard
 from roots_pipeline.dedup.minhash_near import NearPairs
@@ -47,6 +47,7 @@ class MinHashDuplicates(Exchange):
     """
 
     name: ClassVar[str] = "near_duplicates"
+    cause_is: ClassVar[CauseIs] = "twin"
     threshold: float = 0.8
     unit: Literal["words", "characters"] = "words"
     ngram: int = 13

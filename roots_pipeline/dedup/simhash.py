@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
-from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exchange, Map
 from roots_pipeline.dedup.row_lists import collect, empty_lists
 from roots_pipeline.dedup.simhash_near import NearHashes, hash_keys
 from roots_pipeline.dedup.simhash_survivors import EDGES, SimHashSettings, SimHashSurvivors
@@ -78,6 +78,7 @@ class SimHashDuplicates(Exchange):
     """
 
     name: ClassVar[str] = "simhash_duplicates"
+    cause_is: ClassVar[CauseIs] = "twin"
     window: int = 6
     distance: int = 4
     blocks: int = 6

@@ -21,7 +21,7 @@ from roots_pipeline.core.storage import fingerprint
 from roots_pipeline.dedup.greedy import best_kept_twin, best_of_component
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import distinct, spread
-from roots_pipeline.dedup.survivors import with_verdicts
+from roots_pipeline.dedup.survivors import cluster_names, published_pairs, with_verdicts
 
 # A pair, in the list of its worse document: the better one, whether that is long, and the number of different bits.
 EDGES = pa.schema([
@@ -34,6 +34,7 @@ _ENTRIES = pa.schema([
 ])
 _FINDINGS = pa.schema([
     *FINDING_FIELDS, pa.field("id", pa.large_string()), pa.field("other", pa.large_string()), EDGES.field("distance"),
+    pa.field("cluster", pa.large_string()),
 ])
 _LAST = 1 << 30  # added to the rank of documents that are not long
 
@@ -118,14 +119,17 @@ class SimHashSurvivors(Exchange):
         ids = documents.column("id").take(pa.array(example[cause[lost]])).cast(pa.string())
         tables = [
             [pairs["shard"], pairs["row"], pa.nulls(len(once), pa.string()), pairs["id"], pairs["other_id"],
-             pairs["distance"]],
+             pairs["distance"], cluster_names(worse, better, documents.column("id").take(pa.array(example)))],
             [dropped["shard"], dropped["row"], ids, dropped["id"],
-             pa.nulls(len(lost), pa.large_string()), pa.nulls(len(lost), pa.int32())],
+             *(pa.nulls(len(lost), field.type) for field in list(_FINDINGS)[4:])],
         ]
         return pa.concat_tables([pa.table(columns, schema=_FINDINGS) for columns in tables])
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
         return with_verdicts(batch, findings.filter(pc.is_valid(findings.column("cause"))), first_row, self.verdict)
+
+    def published(self, findings: pa.Table) -> pa.Table:
+        return published_pairs(findings)
 
 
 Numbers = npt.NDArray[np.int64]

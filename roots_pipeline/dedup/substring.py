@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
-from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exchange, Map
 from roots_pipeline.dedup.row_lists import collect, empty_lists
 from roots_pipeline.dedup.substring_columns import OPEN, RECORDS, SPANS, PassageColumns, repeated_keys
 from roots_pipeline.dedup.substring_equal import EqualPassages
@@ -69,6 +69,7 @@ class RepeatedPassages(Exchange):
     """
 
     name: ClassVar[str] = "repeated_passages"
+    cause_is: ClassVar[CauseIs] = "document"
     passage_bytes: int = 100
     keep: Keep = "first"
     minimum_left: int = 200

@@ -6,7 +6,8 @@ that is left, and of every group of similar documents at least one stays. This n
 and similarities of documents that have a pair, never texts.
 
 In: a working column of pairs, on the worse document of each. Out: verdicts. The findings hold all pairs (`other` is not
-null) and all documents that are dropped (`cause` is not null).
+null) and all documents that are dropped (`cause` is not null); the pairs are published with their cluster (connected
+component), which is called by the id of its best document.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange
-from roots_pipeline.dedup.greedy import best_kept_twin
+from roots_pipeline.dedup.greedy import best_kept_twin, best_of_component
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import distinct, spread
 
@@ -36,6 +38,7 @@ _ENTRIES = pa.schema([
 ])
 _FINDINGS = pa.schema([
     *FINDING_FIELDS, pa.field("id", pa.large_string()), pa.field("other", pa.large_string()), *list(EDGES)[4:],
+    pa.field("cluster", pa.large_string()),
 ])
 
 
@@ -79,9 +82,10 @@ class Survivors(Exchange):
         lost = np.flatnonzero(cause >= 0)
         pairs, dropped = entries.take(pa.array(once)), documents.take(pa.array(example[lost]))
         ids = documents.column("id").take(pa.array(example[cause[lost]])).cast(pa.string())
+        clusters = cluster_names(worse[once], better[once], documents.column("id").take(pa.array(example)))
         tables = [
             [pairs["shard"], pairs["row"], pa.nulls(len(once), pa.string()), pairs["id"], pairs["other_id"],
-             pairs["jaccard"], pairs["exact"]],
+             pairs["jaccard"], pairs["exact"], clusters],
             [dropped["shard"], dropped["row"], ids, dropped["id"],
              *(pa.nulls(len(lost), field.type) for field in list(_FINDINGS)[4:])],
         ]
@@ -89,6 +93,22 @@ class Survivors(Exchange):
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
         return with_verdicts(batch, findings.filter(pc.is_valid(findings.column("cause"))), first_row, self.verdict)
+
+    def published(self, findings: pa.Table) -> pa.Table:
+        return published_pairs(findings)
+
+
+def published_pairs(findings: pa.Table) -> pa.Table:
+    """The pairs among findings of a last round, without places."""
+    return findings.filter(pc.is_valid(findings.column("other"))).drop_columns(["shard", "row", "cause"])
+
+
+def cluster_names(
+    worse: npt.NDArray[np.int64], better: npt.NDArray[np.int64], ids: pa.Array | pa.ChunkedArray
+) -> pa.Array | pa.ChunkedArray:
+    """Of each pair of documents, the id of the best document that is connected with them; `ids` are by number."""
+    best = best_of_component(worse, better, len(ids))
+    return ids.take(pa.array(np.where(best[worse] >= 0, best[worse], worse)))
 
 
 def with_verdicts(batch: pa.RecordBatch, findings: pa.Table, first_row: int, verdict: str) -> pa.RecordBatch:
