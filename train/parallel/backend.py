@@ -22,8 +22,12 @@ import deepspeed
 import deepspeed.ops
 from deepspeed.checkpoint import constants as universal
 from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
+from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
+from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
 from deepspeed.runtime.pipe.topology import PipelineParallelGrid, PipeModelDataParallelTopology
+from deepspeed.runtime.zero.config import ZeroStageEnum
 from deepspeed.utils import logger
+from deepspeed.utils.tensor_fragment import fragment_address
 
 if not torch.cuda.is_available():
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
@@ -31,12 +35,17 @@ logger.setLevel(logging.ERROR)
 # Every step of a sharded optimizer calls collectives by the names that PyTorch is renaming.
 warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
 
+# What its checkpoints hold besides tensors and plain containers.
+STORED_CLASSES = [fragment_address, ZeroStageEnum, LossScaler, DynamicLossScaler]
+
 __all__ = [
+    "STORED_CLASSES",
     "LayerSpec",
     "PipeModelDataParallelTopology",
     "PipelineModule",
     "PipelineParallelGrid",
     "TiedLayerSpec",
+    "TorchCheckpointEngine",
     "deepspeed",
     "quiet_deepspeed",
     "universal",
