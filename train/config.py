@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -21,12 +22,22 @@ from pydantic import (
 )
 
 from roots_pipeline.core.errors import RecipeError
-from train.model.shape import Shape
+from train.model.shape import Kind, Shape
 from train.parallel.layout import Layout
 from train.schedule import BatchSize, LearningRate
 
 RECIPES = Path(__file__).parent / "recipes"
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Precision = Literal["fp32", "bf16", "fp16", "bf16-stochastic"]
+_IMBALANCE = 1.05  # how much longer the longest pipeline stage may be than the mean
+
+
+def _recomputation(value: object) -> object:
+    return {True: "full", False: "none"}[value] if isinstance(value, bool) else value
+
+
+# true and false stand for full and none.
+Recomputation = Annotated[Literal["none", "selective", "full"], BeforeValidator(_recomputation)]
 
 
 class Misfit(ValueError):
@@ -42,14 +53,16 @@ class _Strict(BaseModel):
 
 
 class ModelConfig(_Strict):
-    """Sizes of a BLOOM. `init_std` is 0.0048 for every published size, also where sqrt(1 / 3 hidden) is
+    """Kind and sizes of a model. `init_std` is 0.0048 for every published BLOOM, also where sqrt(1 / 3 hidden) is
     larger."""
 
+    kind: Kind = "bloom"
     hidden: PositiveInt
     layers: PositiveInt
     heads: PositiveInt
     init_std: PositiveFloat = 0.0048
-    layer_norm_epsilon: PositiveFloat = 1e-5
+    layer_norm_epsilon: PositiveFloat = 1e-5  # of a Gopher's RMSNorm too
+    bf16_biases: bool = False  # round ALiBi's biases as BLOOM's run in bf16 did, whatever the precision
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> Self:
@@ -86,6 +99,7 @@ class TrainConfig(_Strict):
     min_lr: NonNegativeFloat
     lr_decay: Literal["cosine", "linear", "constant"] = "cosine"
     warmup_samples: NonNegativeInt
+    warmup_lr: NonNegativeFloat = 0.0  # of the first step
     decay_samples: PositiveInt | None = None  # null: train_samples
     clip: PositiveFloat = 1.0
     weight_decay: NonNegativeFloat = 0.1
@@ -93,10 +107,11 @@ class TrainConfig(_Strict):
     eps: PositiveFloat = 1e-8
     dropout: Fraction = 0.0
     seed: NonNegativeInt = 42
-    precision: Literal["fp32", "bf16"] = "bf16"
+    precision: Precision = "bf16"
     tensor_parallel: PositiveInt = 1
     pipeline_parallel: PositiveInt = 1
-    activation_checkpointing: bool = False
+    sequence_parallel: bool = False  # tensor-parallel processes also share the positions outside of matrices
+    activation_checkpointing: Recomputation = "none"
     evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
     validation_samples: NonNegativeInt = 0  # 0: no validation
     save_every: NonNegativeInt = 0  # steps; 0: only after the last
@@ -123,13 +138,21 @@ class TrainConfig(_Strict):
                 "model",
             )
         blocks = self.model.layers + 2
-        if blocks % pipeline or blocks < 2 * pipeline:
-            fitting = [str(n) for n in range(1, blocks // 2 + 1) if blocks % n == 0]
+        if not _balanced(blocks, pipeline):
+            fitting = [str(count) for count in range(1, blocks // 2 + 1) if _balanced(blocks, count)]
             return Misfit(
                 f"pipeline_parallel {pipeline} does not cut {self.model.layers} layers + embedding + head = "
                 f"{blocks} blocks into equal stages of at least 2. Use pipeline_parallel {' or '.join(fitting)}.",
                 "pipeline_parallel",
                 "model",
+            )
+        if self.sequence_parallel and self.sequence_length % tensor:
+            return Misfit(
+                f"sequence_parallel cannot cut sequence_length {self.sequence_length} into {tensor} equal parts. "
+                f"Use sequence_length {-(-self.sequence_length // tensor) * tensor}, or no sequence_parallel.",
+                "sequence_length",
+                "sequence_parallel",
+                "tensor_parallel",
             )
         return None
 
@@ -161,6 +184,8 @@ class TrainConfig(_Strict):
     def _schedule_problem(self) -> Misfit | None:
         if self.min_lr > self.lr:
             return Misfit(f"min_lr {self.min_lr} is above lr {self.lr}. Swap them or lower min_lr.", "min_lr", "lr")
+        if self.warmup_lr > self.lr:
+            return Misfit(f"warmup_lr {self.warmup_lr} is above lr {self.lr}. Use a lower one.", "warmup_lr", "lr")
         if self.warmup_samples >= (decay := self.decay_samples or self.train_samples):
             return Misfit(
                 f"warmup_samples {self.warmup_samples} leaves nothing of the {decay} samples until the end of "
@@ -221,12 +246,14 @@ class TrainConfig(_Strict):
             init_std=model.init_std,
             dropout=self.dropout,
             seed=self.seed,
+            kind=model.kind,
+            bf16_biases=model.bf16_biases,
         )
 
     def learning_rate(self) -> LearningRate:
         """The schedule of the learning rate."""
         decay = self.decay_samples or self.train_samples
-        return LearningRate(self.lr, self.min_lr, self.warmup_samples, decay, self.lr_decay)
+        return LearningRate(self.lr, self.min_lr, self.warmup_samples, decay, self.lr_decay, self.warmup_lr)
 
     def batch_size(self) -> BatchSize:
         """The schedule of the global batch."""
@@ -251,11 +278,17 @@ class TrainConfig(_Strict):
             "log_every",
             "micro_batch",
             "activation_checkpointing",
+            "sequence_parallel",
             "validation_samples",
             "tensor_parallel",
             "pipeline_parallel",
         }
         return self.model_dump(mode="json", exclude=free)
+
+
+def _balanced(blocks: int, stages: int) -> bool:
+    """Whether stages of at least two blocks can be cut without the others waiting much for the longest."""
+    return 2 * stages <= blocks and -(-blocks // stages) * stages <= _IMBALANCE * blocks
 
 
 def _divisors_near(whole: int, wanted: int) -> str:

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
 from roots_pipeline.core.storage import fingerprint, hash_file, write_json
-from train.model.bloom import partition_dim, published_name
+from train.model.architecture import partition_dim, published_name
 from train.model.shape import Shape
 from train.saved import Saved
 

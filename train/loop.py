@@ -12,14 +12,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
 from train.data import SampleSource, micro_batches, unigram_entropy
 from train.monitor import Monitor
 from train.parallel.topology import Place
+from train.precision import skipped_step
 
 
 @dataclass(slots=True)
@@ -63,18 +62,16 @@ class Trainer:
         return step, samples
 
     def _train_step(self, step: int, samples: int, batch: int, rate: float, total_steps: int) -> None:
-        config, place = self.config, self.place
+        config = self.config
         started = time.perf_counter()
         if self.engine.train_batch_size() != batch:
             self.engine.set_train_batch_size(batch)
         for group in self.engine.optimizer.param_groups:
             group["lr"] = rate
-        if config.dropout > 0:
-            # Alike in tensor-parallel processes, different elsewhere, and a function of the position alone.
-            torch.manual_seed(hash((config.seed, samples, place.data_rank, place.stage)) % 2**63)
+        self.engine.module.begin_step(samples)
         loss = float(self.engine.train_batch(self._batches(self.training, samples, batch)))
         norm = float(self.engine.get_global_grad_norm())
-        if not (math.isfinite(loss) and math.isfinite(norm)):
+        if not (math.isfinite(loss) and math.isfinite(norm)) and not skipped_step(config.precision, self.engine):
             raise TrainingError(
                 f"the loss became {loss} (gradient norm {norm}) in step {step}, which read samples {samples} to "
                 f"{samples + batch - 1}.",

@@ -13,19 +13,20 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class LearningRate:
-    """Linear warm-up from 0, then decay to a floor that holds for the rest (all in samples)."""
+    """Linear warm-up from `start`, then decay to a floor that holds for the rest (all in samples)."""
 
     peak: float
     floor: float
     warmup: int
     decay: int
     style: Literal["cosine", "linear", "constant"] = "cosine"
+    start: float = 0.0
 
     def __call__(self, consumed: int) -> float:
-        """The rate of a step that begins after `consumed` samples; the very first step has rate 0 if there
+        """The rate of a step that begins after `consumed` samples; the very first step has rate `start` if there
         is a warm-up."""
         if self.warmup > 0 and consumed <= self.warmup:
-            return self.peak * float(consumed) / float(self.warmup)
+            return self.start + (self.peak - self.start) * float(consumed) / float(self.warmup)
         if self.style == "constant":
             return self.peak
         if consumed > self.decay:

@@ -18,7 +18,7 @@ from train.config import RECIPES, TrainConfig
 from train.engine import build_engine
 from train.export import export, published_parameters
 from train.generate import generate
-from train.model.bloom import TIED, partition_dim, published_name
+from train.model.architecture import TIED, partition_dim, published_name
 from train.model.shape import Shape, model_flops_per_token, parameter_count
 from train.parallel.topology import connect
 from train.saved import newest_complete

@@ -9,8 +9,7 @@ adds the same table inside one fused kernel, so no [length, length] mask exists 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from train.model.plain import plain_attention
+from train.model.randomness import Randomness
 from train.parallel.tensor import TensorParallel
 
 
@@ -39,19 +40,25 @@ def _geometric(count: int) -> list[float]:
 
 
 @lru_cache(maxsize=8)
-def alibi_table(heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Biases [count, length] of heads `first` to `first + count`: slope * key index, rounded to `dtype`."""
+def alibi_table(
+    heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device, bf16: bool = False
+) -> Tensor:
+    """Biases [count, length] of heads `first` to `first + count`: slope * key index, rounded to `dtype`.
+
+    With `bf16` they are first rounded to bfloat16, which at position 2,000 moves them by up to 4.
+    """
     slopes = torch.tensor(alibi_slopes(heads)[first : first + count], dtype=torch.float32, device=device)
     positions = torch.arange(length, dtype=torch.float32, device=device)
-    return (slopes[:, None] * positions).to(dtype)
+    biases = slopes[:, None] * positions
+    return (biases.bfloat16() if bf16 else biases).to(dtype)
 
 
 @lru_cache(maxsize=2)
 def _causal_alibi_mask(
-    heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device
+    heads: int, first: int, count: int, length: int, dtype: torch.dtype, device: torch.device, bf16: bool
 ) -> Tensor:
     """Additive mask [1, count, length, length]: the biases up to the query's own position, -inf after it."""
-    table = alibi_table(heads, first, count, length, dtype, device)
+    table = alibi_table(heads, first, count, length, dtype, device, bf16)
     future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
     return table[:, None, :].expand(count, length, length).masked_fill(future, -math.inf)[None]
 
@@ -81,35 +88,34 @@ def flex_alibi(query: Tensor, key: Tensor, value: Tensor, table: Tensor, attend:
 
 
 class AlibiAttention(nn.Module):
-    """softmax(q k^T / sqrt(head size) + bias) v for the heads of this process; it has no parameters."""
+    """softmax(q k^T / sqrt(head size) + bias) v for the heads of this process; it has no parameters.
 
-    def __init__(self, heads: int, *, dropout: float, parallel: TensorParallel) -> None:
+    With `bf16_biases` the biases are rounded as in BLOOM's run, whatever the precision of this one. `name` and
+    `randomness` are those of the dropout.
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        *,
+        dropout: float,
+        parallel: TensorParallel,
+        bf16_biases: bool = False,
+        name: str = "",
+        randomness: Randomness | None = None,
+    ) -> None:
         super().__init__()
-        self.heads, self.dropout, self.parallel = heads, dropout, parallel
+        self.heads, self.dropout, self.bf16_biases = heads, dropout, bf16_biases
+        self.name, self.randomness = name, randomness or Randomness()
         self.first, self.count = parallel.share(heads)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """[batch, heads of this process, length, head size] three times; returns the same shape."""
-        place = (self.heads, self.first, self.count, query.shape[2], query.dtype, query.device)
+        place = (self.heads, self.first, self.count, query.shape[2], query.dtype, query.device, self.bf16_biases)
         dropout = self.dropout if self.training else 0.0
-        if query.is_cuda and dropout == 0.0:  # FlexAttention has no dropout
+        if dropout > 0.0:
+            mask = _causal_alibi_mask(*place)
+            return plain_attention(query, key, value, mask, dropout, self.name, self.randomness, self.first)
+        if query.is_cuda:
             return flex_alibi(query, key, value, alibi_table(*place), _compiled_flex_attention())
-        mask = _causal_alibi_mask(*place)
-        if dropout == 0.0 or self.parallel.size == 1:
-            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-        with _own_randomness(self.parallel, query.device):
-            return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-
-
-@contextmanager
-def _own_randomness(parallel: TensorParallel, device: torch.device) -> Iterator[None]:
-    """Different random numbers in each tensor-parallel process, which otherwise all draw the same.
-
-    Dropout on replicated tensors must fall alike in all of them; attention dropout acts on different heads
-    and must not. The seed is drawn from the common generator, so replaying that one (activation
-    checkpointing, resuming) replays this one too.
-    """
-    seed = int(torch.randint(2**62, (1,)))
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed + parallel.rank)
-        yield
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=_causal_alibi_mask(*place))

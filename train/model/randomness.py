@@ -41,6 +41,11 @@ def random_bits(keys: Tensor, first: int, count: int) -> Tensor:
     return numbers[..., skipped : skipped + count]
 
 
+def bits_at(key: int, numbers: Tensor) -> Tensor:
+    """One number in 0 ... 65,535 for each of `numbers` (int64), as int32, from the stream `key`."""
+    return (mixed(key + numbers * _STEP) & 0xFFFF).to(torch.int32)
+
+
 def name_key(seed: int, name: str) -> int:
     """A signed 64-bit key for a place in the model."""
     return xxhash.xxh3_64_intdigest(f"{seed}:{name}") - 2**63

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from train.model.plain import plain_attention
 from train.model.randomness import Randomness
 from train.parallel.tensor import ColumnParallelLinear, TensorParallel, cut_parameter
 
@@ -39,19 +40,6 @@ def by_key(by_distance: Tensor) -> Tensor:
     length = by_distance.shape[-1]
     longer = F.pad(by_distance, (1, 0))
     return longer.view(*by_distance.shape[:-2], length + 1, length)[..., 1:, :]
-
-
-def plain_attention(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, rate: float, name: str, randomness: Randomness, first: int
-) -> Tensor:
-    """softmax(q k^T / sqrt(head size) + bias) v step by step, with dropout of the weights; softmax in float32.
-
-    query, key, value [batch, heads, length, head size], the heads being `first` and following; `bias` must spread to
-    [batch, heads, length, length] and be -inf wherever a query must not look.
-    """
-    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) + bias
-    weights = torch.softmax(scores, -1, dtype=torch.float32).to(value.dtype)
-    return randomness.drop_by_head(weights, rate, name, first=first) @ value
 
 
 class RelativeAttention(nn.Module):

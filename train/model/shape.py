@@ -1,14 +1,17 @@
-"""The sizes of a BLOOM, and what follows from them alone: parameters and operations. No PyTorch needed."""
+"""The sizes of a model, and what follows from them alone: parameters and operations. No PyTorch needed."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["bloom", "gopher"]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What decides a BLOOM's parameters: sizes, the spread of the initial values, and their seed."""
+    """What decides a model's parameters: sizes, the spread of the initial values, and their seed."""
 
     hidden: int
     layers: int
@@ -18,6 +21,8 @@ class Shape:
     init_std: float = 0.0048
     dropout: float = 0.0
     seed: int = 42
+    kind: Kind = "bloom"
+    bf16_biases: bool = False  # ALiBi's, in a run of higher precision
 
     @property
     def output_std(self) -> float:
@@ -27,15 +32,24 @@ class Shape:
 
 
 def parameter_count(shape: Shape) -> int:
-    """L (12 h^2 + 13 h) + V h + 4 h: blocks, tied embedding, and the two LayerNorms outside of blocks."""
+    """Parameters of all processes together, the tied embedding once.
+
+    BLOOM: L (12 h^2 + 13 h) + V h + 4 h: blocks, tied embedding, and the two LayerNorms outside of blocks.
+    Gopher: L (13 h^2 + 4 h) + V h + h: a block has the matrix of the positions, their two biases and two RMSNorms,
+    and no other biases.
+    """
     h = shape.hidden
-    return shape.layers * (12 * h * h + 13 * h) + shape.vocabulary * h + 4 * h
+    if shape.kind == "bloom":
+        return shape.layers * (12 * h * h + 13 * h) + shape.vocabulary * h + 4 * h
+    return shape.layers * (13 * h * h + 4 * h) + shape.vocabulary * h + h
 
 
 def model_flops_per_token(shape: Shape, length: int) -> float:
     """Operations of one training token, forward and backward, without any recomputation.
 
-    72 L h^2 (1 + s / 6h + V / 12 L h) (arXiv 2104.04473, section 5.1, without its recomputed forward pass).
+    72 L h^2 (1 + s / 6h + V / 12 L h) (arXiv 2104.04473, section 5.1, without its recomputed forward pass). The
+    same for both kinds of model: what relative positions cost is left out, as in the published figures of Gopher
+    (arXiv 2203.15556, appendix F).
     """
     h = shape.hidden
     return 72.0 * shape.layers * h * h + 12.0 * shape.layers * h * length + 6.0 * shape.vocabulary * h

@@ -6,6 +6,7 @@ One process is a pipeline of one stage, so every layout runs the same code.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,33 +14,58 @@ import torch.distributed as dist
 from torch import Tensor
 
 from roots_pipeline.core.errors import TrainingError
-from train.model.bloom import TIED, bloom_layers
+from train.model.architecture import TIED, model_layers
+from train.model.layers import Execution, Recomputation
 from train.model.loss import vocabulary_loss
+from train.model.randomness import Randomness
 from train.model.shape import Shape
 from train.parallel.backend import PipelineModule, quiet_deepspeed, universal
+from train.parallel.tensor import whole_sequence
 from train.parallel.topology import Place
 
-_BLOCKS = "type:BloomBlock|VocabularyEmbedding"
+_BLOCKS = "type:TransformerBlock|VocabularyEmbedding"
 
 
-class BloomPipeline(PipelineModule):  # type: ignore[misc]
+class ModelPipeline(PipelineModule):  # type: ignore[misc]
     """This process's stage of the model."""
 
-    def __init__(self, shape: Shape, place: Place, *, activation_checkpointing: bool) -> None:
+    def __init__(
+        self, shape: Shape, place: Place, *, recompute: Recomputation = "none", sequence_parallel: bool = False
+    ) -> None:
         self.shape, self.place = shape, place
+        self.randomness = Randomness(shape.seed)
+        self._consumed = self._micro_batches = 0
+        self.parallel = replace(place.tensor, sequence=sequence_parallel)
         with quiet_deepspeed():
+            # Recomputation is the layers' own business: DeepSpeed's would not know which samples to repeat.
             super().__init__(
-                layers=bloom_layers(shape, place.tensor),
+                layers=model_layers(shape, Execution(self.parallel, self.randomness, recompute)),
                 topology=place.grid.topology(),
                 partition_method=_BLOCKS,
-                activation_checkpoint_interval=1 if activation_checkpointing else 0,
-                checkpointable_layers=["BloomBlock"],
+                activation_checkpoint_interval=0,
             )
         self.loss_fn = self.loss
 
+    def begin_step(self, consumed: int) -> None:
+        """The training step that follows starts at sample `consumed` of the run; its dropout depends on that."""
+        self._consumed, self._micro_batches = consumed, 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """This stage's layers on one micro-batch; every stage sees the micro-batches in the same order."""
+        if not (self.training and self.shape.dropout > 0.0):
+            return super().forward(inputs)  # type: ignore[no-any-return]
+        # As `train.data.micro_batches` deals them out.
+        number = self._micro_batches * self.place.layout.data + self.place.data_rank
+        first = self._consumed + number * len(inputs)
+        self._micro_batches += 1
+        samples = torch.arange(first, first + len(inputs))
+        with self.randomness.of(samples):
+            return super().forward(inputs)  # type: ignore[no-any-return]
+
     def loss(self, hidden: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy of the last stage's hidden states."""
-        return vocabulary_loss(hidden, self.tied_modules[TIED].weight, labels, self.place.tensor)
+        whole = whole_sequence(hidden, self.parallel)
+        return vocabulary_loss(whole, self.tied_modules[TIED].weight, labels, self.parallel)
 
     def _synchronize_tied_weights(self) -> None:
         # Making both copies of the tied matrix equal is no part of what gradients flow through.
@@ -51,16 +77,17 @@ class BloomPipeline(PipelineModule):  # type: ignore[misc]
         vocabulary = rf"tied_modules\.{TIED}\.weight"
         norms = (r"\d+\.norm\.", r"\d+\.input_layernorm\.", r"\d+\.post_attention_layernorm\.")
         outputs = r"\d+\.(self_attention\.dense|mlp\.dense_4h_to_h)"
+        own = r"(weight|bias)" if self.shape.kind == "bloom" else "weight"
+        replicated = [f"{norm}{own}" for norm in norms]
+        if self.shape.kind == "bloom":
+            replicated.append(rf"{outputs}\.bias")
         return {
             universal.UNIVERSAL_CHECKPOINT_VERSION_KEY: universal.UNIVERSAL_CHECKPOINT_VERSION_VALUE,
             universal.ORIGINAL_VOCAB_SIZE: self.shape.vocabulary,
             universal.PADDED_VOCAB_SIZE: self.shape.vocabulary,
             universal.VOCABULARY_PARAMETER_PATTERNS: [vocabulary],
             universal.PIPELINE_REPLICATED_PARAMETER_PATTERNS: [vocabulary],
-            universal.TP_REPLICATED_PARAMETER_PATTERNS: [
-                *(f"{norm}(weight|bias)" for norm in norms),
-                rf"{outputs}\.bias",
-            ],
+            universal.TP_REPLICATED_PARAMETER_PATTERNS: replicated,
             universal.PARAMETER_WITH_ROW_PARALLELISM_PATTERNS: [rf"{outputs}\.weight"],
         }
 

@@ -5,6 +5,9 @@ vocabulary embedding some of the rows (Megatron-LM, arXiv 1909.08053, section 3)
 followed by a row-parallel one needs one all-reduce forward and one backward. With one process every class
 here is a plain layer.
 
+With sequence parallelism (arXiv 2205.05198, section 4.2.2) each process holds, between those layers, only its part of
+the positions: an all-gather before the pair and a reduce-scatter after it replace the all-reduce, at the same cost.
+
 Initial values are drawn from a generator seeded by the parameter's name, always for the whole matrix, and
 each process keeps its part: a model starts from the same numbers in every layout.
 """
@@ -25,11 +28,24 @@ _ROWS_DRAWN_AT_ONCE = 1024  # bounds the memory of drawing a large matrix; part 
 
 @dataclass(frozen=True, slots=True)
 class TensorParallel:
-    """The processes that share each matrix: how many, which one this is, and their process group."""
+    """The processes that share each matrix: how many, which one this is, and their process group.
+
+    With `sequence` they also share the positions of everything between the matrices.
+    """
 
     size: int = 1
     rank: int = 0
     group: Any = None
+    sequence: bool = False
+
+    @property
+    def cuts_sequence(self) -> bool:
+        """Whether a process holds only a part of the positions between the matrices."""
+        return self.sequence and self.size > 1
+
+    def first_position(self, positions: int) -> int:
+        """The number of the first of the `positions` positions held here between the matrices."""
+        return self.rank * positions if self.cuts_sequence else 0
 
     def all_reduce(self, tensor: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
         """Combine a tensor over the processes, in place; nothing to do for one process."""
@@ -41,6 +57,52 @@ class TensorParallel:
         """First index and count of this process's part of a dimension of size `whole`."""
         count = whole // self.size
         return self.rank * count, count
+
+
+def _gathered(part: Tensor, parallel: TensorParallel) -> Tensor:
+    """[batch, positions here, ...] of all processes, joined to [batch, all positions, ...]."""
+    parts = [torch.empty_like(part, memory_format=torch.contiguous_format) for _ in range(parallel.size)]
+    dist.all_gather(parts, part.contiguous(), group=parallel.group)
+    return torch.cat(parts, 1)
+
+
+def _own_part(whole: Tensor, parallel: TensorParallel) -> Tensor:
+    return whole.chunk(parallel.size, 1)[parallel.rank].contiguous()
+
+
+def _reduced_part(partial: Tensor, parallel: TensorParallel) -> Tensor:
+    """The sum over processes of [batch, all positions, ...], of which this one receives its positions."""
+    parts = [part.contiguous() for part in partial.chunk(parallel.size, 1)]
+    total = torch.empty_like(parts[0])
+    dist.reduce_scatter(total, parts, group=parallel.group)
+    return total
+
+
+class _GatherSequence(torch.autograd.Function):
+    """Joins the positions forward; backward sums what each process found for all of them (`partial`) or, if all
+    found the same, takes its own."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, parallel: TensorParallel, partial: bool) -> Tensor:
+        ctx.parallel, ctx.partial = parallel, partial
+        return _gathered(part, parallel)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return (_reduced_part if ctx.partial else _own_part)(gradients[0], ctx.parallel), None, None
+
+
+class _SumIntoParts(torch.autograd.Function):
+    """Adds the partial results forward, each process keeping its positions; backward joins their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, partial: Tensor, parallel: TensorParallel) -> Tensor:
+        ctx.parallel = parallel
+        return _reduced_part(partial, parallel)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _gathered(gradients[0], ctx.parallel), None
 
 
 class _CopyToProcesses(torch.autograd.Function):
@@ -68,14 +130,32 @@ class _AddOverProcesses(torch.autograd.Function):
         return gradients[0], None
 
 
-def copy_to_processes(shared: Tensor, parallel: TensorParallel) -> Tensor:
-    """Use a replicated tensor in a part of the computation that is cut over the processes."""
-    return shared if parallel.size == 1 else _CopyToProcesses.apply(shared, parallel)  # type: ignore[no-untyped-call]
+def enter(hidden: Tensor, parallel: TensorParallel) -> Tensor:
+    """[batch, positions, hidden] as the input of a matrix that is cut over the processes: all positions."""
+    if parallel.size == 1:
+        return hidden
+    if parallel.sequence:
+        return _GatherSequence.apply(hidden, parallel, True)  # type: ignore[no-untyped-call,no-any-return]
+    return _CopyToProcesses.apply(hidden, parallel)  # type: ignore[no-untyped-call,no-any-return]
 
 
-def add_over_processes(partial: Tensor, parallel: TensorParallel) -> Tensor:
-    """Sum the processes' partial results into a replicated tensor."""
-    return partial if parallel.size == 1 else _AddOverProcesses.apply(partial, parallel)  # type: ignore[no-untyped-call]
+def leave(partial: Tensor, parallel: TensorParallel) -> Tensor:
+    """The sum of the processes' partial results: replicated, or each process's part of the positions."""
+    if parallel.size == 1:
+        return partial
+    step = _SumIntoParts if parallel.sequence else _AddOverProcesses
+    return step.apply(partial, parallel)  # type: ignore[no-untyped-call,no-any-return]
+
+
+def whole_sequence(hidden: Tensor, parallel: TensorParallel) -> Tensor:
+    """All positions, for something that every process computes alike and whose gradient is whole in each."""
+    return _GatherSequence.apply(hidden, parallel, False) if parallel.cuts_sequence else hidden  # type: ignore[no-untyped-call,no-any-return]
+
+
+def summed_gradient(parameter: Tensor, parallel: TensorParallel) -> Tensor:
+    """A replicated parameter as used between the matrices: where each process sees only some positions, its gradient
+    is the sum of theirs."""
+    return _CopyToProcesses.apply(parameter, parallel) if parallel.cuts_sequence else parameter  # type: ignore[no-untyped-call,no-any-return]
 
 
 def initial_shard(
@@ -107,7 +187,7 @@ def cut_parameter(values: Tensor, dim: int) -> nn.Parameter:
 
 
 class ColumnParallelLinear(nn.Module):
-    """y = x W^T + b with W [outputs, inputs] cut along outputs: x is replicated, y is cut along its last
+    """y = x W^T + b with W [outputs, inputs] cut along outputs: x has all inputs, y is cut along its last
     axis. b is left out without `bias`."""
 
     def __init__(
@@ -119,7 +199,7 @@ class ColumnParallelLinear(nn.Module):
         self.bias = cut_parameter(torch.zeros(parallel.share(outputs)[1]), 0) if bias else None
 
     def forward(self, hidden: Tensor) -> Tensor:
-        return F.linear(copy_to_processes(hidden, self.parallel), self.weight, self.bias)
+        return F.linear(enter(hidden, self.parallel), self.weight, self.bias)
 
 
 class RowParallelLinear(nn.Module):
@@ -137,9 +217,9 @@ class RowParallelLinear(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         if self.parallel.size == 1:
             return F.linear(hidden, self.weight, self.bias)
-        total = add_over_processes(F.linear(hidden, self.weight), self.parallel)
+        total = leave(F.linear(hidden, self.weight), self.parallel)
         # The bias is replicated: added before the sum it would count once per process.
-        return total if self.bias is None else total + self.bias
+        return total if self.bias is None else total + summed_gradient(self.bias, self.parallel)
 
 
 class VocabularyEmbedding(nn.Module):
@@ -156,4 +236,4 @@ class VocabularyEmbedding(nn.Module):
             return F.embedding(tokens, self.weight)
         elsewhere = (tokens < self.first) | (tokens >= self.first + self.count)
         found = F.embedding((tokens - self.first).masked_fill(elsewhere, 0), self.weight)
-        return add_over_processes(found.masked_fill(elsewhere[..., None], 0.0), self.parallel)
+        return leave(found.masked_fill(elsewhere[..., None], 0.0), self.parallel)

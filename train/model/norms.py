@@ -1,0 +1,45 @@
+"""The two normalisations: LayerNorm of BLOOM, RMSNorm of Gopher.
+
+Their parameters are replicated over tensor-parallel processes. With sequence parallelism each process normalises
+only its part of the positions, so their gradients are summed over the processes.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from train.model.shape import Shape
+from train.parallel.tensor import TensorParallel, summed_gradient
+
+
+class LayerNorm(nn.LayerNorm):
+    """(x - mean) / standard deviation * weight + bias over the last axis."""
+
+    def __init__(self, hidden: int, epsilon: float, parallel: TensorParallel) -> None:
+        super().__init__(hidden, epsilon)
+        self.parallel = parallel
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        weight, bias = (summed_gradient(parameter, self.parallel) for parameter in (self.weight, self.bias))
+        return F.layer_norm(hidden, self.normalized_shape, weight, bias, self.eps)
+
+
+class RMSNorm(nn.Module):
+    """x / root mean square * weight over the last axis (arXiv 1910.07467, equation 4); no mean, no bias."""
+
+    def __init__(self, hidden: int, epsilon: float, parallel: TensorParallel) -> None:
+        super().__init__()
+        self.epsilon, self.parallel = epsilon, parallel
+        self.weight = nn.Parameter(torch.ones(hidden))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        weight = summed_gradient(self.weight, self.parallel)
+        return F.rms_norm(hidden, weight.shape, weight, self.epsilon)
+
+
+def make_norm(shape: Shape, parallel: TensorParallel) -> nn.Module:
+    """The normalisation of this kind of model."""
+    kind = LayerNorm if shape.kind == "bloom" else RMSNorm
+    return kind(shape.hidden, shape.epsilon, parallel)
