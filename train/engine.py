@@ -25,6 +25,11 @@ def deepspeed_settings(config: TrainConfig, data_parallel: int) -> dict[str, Any
         "gradient_clipping": config.clip,
         "zero_optimization": {"stage": 1},
         "steps_per_print": 10**12,
+        # DeepSpeed would send each tensor-parallel process's share of the hidden states, as if all held the same.
+        "pipeline": {
+            "pipe_partitioned": not config.sequence_parallel,
+            "grad_partitioned": not config.sequence_parallel,
+        },
         **precision_settings(config.precision),
     }
 

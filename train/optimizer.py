@@ -72,7 +72,7 @@ class StochasticAdamW(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """One update, then the rounding."""
-        loss = super().step(closure)
+        loss: float | None = super().step(closure)
         if self._model is not None:
             for own, parameter in self._model.named_parameters():
                 self._round(_published(own, self._model.shape.layers), parameter, self._model.parallel)

@@ -34,7 +34,14 @@ def precision_settings(precision: Precision) -> dict[str, Any]:
         return {}
     if precision == "fp16":
         return {"fp16": _LOSS_SCALING}
-    return {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}}
+    # Without immediate updates DeepSpeed 0.19 adds the gradients of every stage but the last twice, wrongly scaled.
+    settings: dict[str, Any] = {
+        "bf16": {"enabled": True, "immediate_grad_update": True},
+        "data_types": {"grad_accum_dtype": "fp32"},
+    }
+    if precision == "bf16-stochastic":
+        settings["zero_allow_untested_optimizer"] = True  # DeepSpeed's list has no optimizers but its own and PyTorch's
+    return settings
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:

@@ -135,8 +135,8 @@ def enter(hidden: Tensor, parallel: TensorParallel) -> Tensor:
     if parallel.size == 1:
         return hidden
     if parallel.sequence:
-        return _GatherSequence.apply(hidden, parallel, True)  # type: ignore[no-untyped-call,no-any-return]
-    return _CopyToProcesses.apply(hidden, parallel)  # type: ignore[no-untyped-call,no-any-return]
+        return _GatherSequence.apply(hidden, parallel, True)  # type: ignore[no-untyped-call]
+    return _CopyToProcesses.apply(hidden, parallel)  # type: ignore[no-untyped-call]
 
 
 def leave(partial: Tensor, parallel: TensorParallel) -> Tensor:
@@ -144,18 +144,18 @@ def leave(partial: Tensor, parallel: TensorParallel) -> Tensor:
     if parallel.size == 1:
         return partial
     step = _SumIntoParts if parallel.sequence else _AddOverProcesses
-    return step.apply(partial, parallel)  # type: ignore[no-untyped-call,no-any-return]
+    return step.apply(partial, parallel)  # type: ignore[no-untyped-call]
 
 
 def whole_sequence(hidden: Tensor, parallel: TensorParallel) -> Tensor:
     """All positions, for something that every process computes alike and whose gradient is whole in each."""
-    return _GatherSequence.apply(hidden, parallel, False) if parallel.cuts_sequence else hidden  # type: ignore[no-untyped-call,no-any-return]
+    return _GatherSequence.apply(hidden, parallel, False) if parallel.cuts_sequence else hidden  # type: ignore[no-untyped-call]
 
 
 def summed_gradient(parameter: Tensor, parallel: TensorParallel) -> Tensor:
     """A replicated parameter as used between the matrices: where each process sees only some positions, its gradient
     is the sum of theirs."""
-    return _CopyToProcesses.apply(parameter, parallel) if parallel.cuts_sequence else parameter  # type: ignore[no-untyped-call,no-any-return]
+    return _CopyToProcesses.apply(parameter, parallel) if parallel.cuts_sequence else parameter  # type: ignore[no-untyped-call]
 
 
 def initial_shard(
