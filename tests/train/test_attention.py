@@ -12,7 +12,11 @@ import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 from tests.train.reference import slopes
-from train.model.attention import AlibiAttention, alibi_slopes, alibi_table, flex_alibi
+from train.model.attention import AlibiAttention, alibi_slopes, alibi_table
+from train.model.flex import attention_by_distance, attention_by_key
+from train.model.plain import plain_attention
+from train.model.randomness import Randomness
+from train.model.relative import by_key
 from train.parallel.tensor import TensorParallel
 
 CPU = torch.device("cpu")
@@ -72,7 +76,20 @@ def test_flex_attention_computes_what_the_masked_product_does() -> None:
     query, key, value = (torch.randn(2, 6, 32, 16) for _ in range(3))
     masked = AlibiAttention(6, dropout=0.0, parallel=TensorParallel())(query, key, value)
     table = alibi_table(6, 0, 6, 32, torch.float32, CPU)
-    torch.testing.assert_close(flex_alibi(query, key, value, table, flex_attention), masked, atol=1e-6, rtol=1e-5)
+    found = attention_by_key(query, key, value, table, flex_attention)
+    torch.testing.assert_close(found, masked, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_reads_relative_positions_where_the_shift_puts_them() -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 3, 37, 16) for _ in range(3))
+    by_distance = torch.randn(2, 3, 37, 37)
+    future = torch.ones(37, 37, dtype=torch.bool).triu(1)
+    bias = by_key(by_distance).masked_fill(future, -torch.inf)
+    plain = plain_attention(query, key, value, bias, 0.0, "", Randomness(), 0)
+    found = attention_by_distance(query, key, value, by_distance, flex_attention)
+    torch.testing.assert_close(found, plain, atol=1e-6, rtol=1e-5)
 
 
 def test_a_position_does_not_see_later_ones() -> None:

@@ -3,21 +3,19 @@
 BLOOM adds slope * key index, not -slope * distance: under the softmax of one query both are the same, but
 the table of biases then has one row per head and is stored in the precision of the run, as it was for BLOOM.
 On a CPU the biases are an additive mask of PyTorch's scaled dot-product attention; on a GPU FlexAttention
-adds the same table inside one fused kernel, so no [length, length] mask exists there.
+adds the same table inside one fused kernel, so no [length, length] mask exists there (see `train.model.flex`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from train.model.flex import attention_by_key, has_kernel
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
 from train.parallel.tensor import TensorParallel
@@ -63,30 +61,6 @@ def _causal_alibi_mask(
     return table[:, None, :].expand(count, length, length).masked_fill(future, -math.inf)[None]
 
 
-@lru_cache(maxsize=2)
-def _causal_blocks(length: int, device: torch.device) -> Any:
-    def is_past(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return query >= key
-
-    return create_block_mask(is_past, None, None, length, length, device=str(device))
-
-
-@lru_cache(maxsize=1)
-def _compiled_flex_attention() -> Callable[..., Any]:
-    return torch.compile(flex_attention, dynamic=False)
-
-
-def flex_alibi(query: Tensor, key: Tensor, value: Tensor, table: Tensor, attend: Callable[..., Any]) -> Tensor:
-    """Causal attention through FlexAttention (`attend`); `table` [heads, length] holds the biases."""
-
-    def add_bias(score: Tensor, batch: Tensor, head: Tensor, position: Tensor, key_position: Tensor) -> Tensor:
-        return score + table[head, key_position]
-
-    blocks = _causal_blocks(query.shape[2], query.device)
-    result: Tensor = attend(query, key, value, score_mod=add_bias, block_mask=blocks)
-    return result
-
-
 class AlibiAttention(nn.Module):
     """softmax(q k^T / sqrt(head size) + bias) v for the heads of this process; it has no parameters.
 
@@ -116,6 +90,6 @@ class AlibiAttention(nn.Module):
         if dropout > 0.0:
             mask = _causal_alibi_mask(*place)
             return plain_attention(query, key, value, mask, dropout, self.name, self.randomness, self.first)
-        if query.is_cuda:
-            return flex_alibi(query, key, value, alibi_table(*place), _compiled_flex_attention())
+        if has_kernel(query):
+            return attention_by_key(query, key, value, alibi_table(*place))
         return F.scaled_dot_product_attention(query, key, value, attn_mask=_causal_alibi_mask(*place))

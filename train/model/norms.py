@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from train.model.compiled import compiled_on_gpu
 from train.model.shape import Shape
 from train.parallel.tensor import TensorParallel, summed_gradient
 
@@ -43,3 +44,12 @@ def make_norm(shape: Shape, parallel: TensorParallel) -> nn.Module:
     """The normalisation of this kind of model."""
     kind = LayerNorm if shape.kind == "bloom" else RMSNorm
     return kind(shape.hidden, shape.epsilon, parallel)
+
+
+@compiled_on_gpu
+def sum_and_layer_norm(
+    hidden: Tensor, branch: Tensor, weight: Tensor, bias: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    """hidden + branch, and its LayerNorm."""
+    total = hidden + branch
+    return total, F.layer_norm(total, weight.shape, weight, bias, epsilon)

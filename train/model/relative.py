@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from train.model.flex import attention_by_distance, has_kernel
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
 from train.parallel.tensor import ColumnParallelLinear, TensorParallel, cut_parameter
@@ -74,8 +75,10 @@ class RelativeAttention(nn.Module):
         )
         distances = distance_encodings(length, self.hidden, query.device).to(query.dtype)
         keys = F.linear(distances, self.positions.weight).view(length, self.count, size).transpose(0, 1)
-        bias = by_key(position @ keys.flip(1).transpose(1, 2)) / math.sqrt(size)
-        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
+        by_distance = position @ keys.flip(1).transpose(1, 2) / math.sqrt(size)
         rate = self.dropout if self.training else 0.0
-        bias = bias.masked_fill(future, -math.inf)
+        if has_kernel(query) and rate == 0.0:
+            return attention_by_distance(content, key, value, by_distance)
+        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
+        bias = by_key(by_distance).masked_fill(future, -math.inf)
         return plain_attention(content, key, value, bias, rate, self.name, self.randomness, self.first)
