@@ -1,0 +1,163 @@
+"""The same training runs in many layouts of processes: their losses and gradient norms, beside those of one process.
+
+    python -m tests.train.layouts [--short] FOLDER
+
+prints a table, writes FOLDER/layouts.json ("model layout variant" -> [loss, norm] of each step), and ends with 1 if
+a run is not within its bounds. Dropout is on and clipping active throughout. With --short only what a test run has
+time for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+import torch.distributed as dist
+
+from tests.train.scenario import VOCABULARY, MadeUpText, settings
+from tests.train.worlds import run_world
+from train.config import TrainConfig
+from train.data import micro_batches
+from train.engine import build_engine
+from train.parallel.topology import connect
+
+# data, tensor, pipeline
+LAYOUTS = {
+    "1x1x1": (1, 1, 1),
+    "TP2": (1, 2, 1),
+    "PP2": (1, 1, 2),
+    "DP2": (2, 1, 1),
+    "PP2xTP2": (1, 2, 2),
+    "PP4": (1, 1, 4),
+    "2x2x2": (2, 2, 2),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Settings, and how far a run may be from the one of one process: losses absolutely, norms relatively."""
+
+    changes: dict[str, Any]
+    loss: float = 1e-5
+    norm: float = 1e-5
+    beside: str = "plain"  # the variant of one process that it is compared with
+
+
+VARIANTS = {
+    "plain": Variant({}),
+    "full": Variant({"activation_checkpointing": "full"}),
+    "selective": Variant({"activation_checkpointing": "selective"}),
+    "sequence": Variant({"sequence_parallel": True}),
+    "sequence_full": Variant({"sequence_parallel": True, "activation_checkpointing": "full"}),
+    # bfloat16 has eight bits: a sum in another order rounds differently.
+    "bf16": Variant({"precision": "bf16"}, loss=2e-3, norm=2e-2),
+    "stochastic": Variant({"precision": "bf16-stochastic"}, loss=4e-3, norm=2e-2),
+}
+STEPS, STEPSSHORT, BATCH = 20, 6, 8
+# What --short runs: each layout's variants.
+SHORT = {
+    "1x1x1": ("plain", "bf16"),
+    "TP2": ("selective",),
+    "PP2": ("full", "bf16"),
+    "DP2": ("plain",),
+    "2x2x2": ("sequence_full", "stochastic"),
+}
+
+
+def config(model: str, layout: str, variant: str, steps: int) -> TrainConfig:
+    """A run of six layers in this layout."""
+    _, tensor, pipeline = LAYOUTS[layout]
+    return settings(
+        model={"kind": model, "hidden": 32, "layers": 6, "heads": 4, "init_std": 0.05},
+        steps=steps,
+        global_batch=BATCH,
+        dropout=0.1,
+        clip=0.5,
+        tensor_parallel=tensor,
+        pipeline_parallel=pipeline,
+        **VARIANTS[variant].changes,
+    )
+
+
+def losses_and_norms(config: TrainConfig, processes: int) -> list[tuple[float, float]]:
+    """Loss and gradient norm (before clipping) of each step."""
+    place = connect(config.layout(processes))
+    engine = build_engine(config, VOCABULARY, place)
+    text, rate, found = MadeUpText(config.sequence_length), config.learning_rate(), []
+    for samples in range(0, config.train_samples, BATCH):
+        for group in engine.optimizer.param_groups:
+            group["lr"] = rate(samples)
+        engine.module.begin_step(samples)
+        data = (place.data_rank, place.layout.data)
+        batches = micro_batches(text, samples, BATCH, config.micro_batch, *data) if place.reads_data else None
+        found.append((float(engine.train_batch(batches)), float(engine.get_global_grad_norm())))
+    engine.destroy()
+    return found
+
+
+def chosen(layout: str, variant: str, short: bool) -> bool:
+    """Whether this combination is run: sequence parallelism needs tensor parallelism."""
+    if short:
+        return variant in SHORT.get(layout, ())
+    return LAYOUTS[layout][1] > 1 or not variant.startswith("sequence")
+
+
+def differences(found: Sequence[tuple[float, float]], alone: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Largest absolute difference of losses and largest relative one of norms."""
+    pairs = list(zip(found, alone, strict=True))
+    return max(abs(a[0] - b[0]) for a, b in pairs), max(abs(a[1] / b[1] - 1) for a, b in pairs)
+
+
+def run(folder: Path, *, short: bool) -> dict[str, list[tuple[float, float]]]:
+    """All chosen runs, "model layout variant" -> loss and norm of each step."""
+    torch.set_num_threads(1)
+    steps = STEPSSHORT if short else STEPS
+    results: dict[str, Any] = {}
+    for processes in (1, 2, 4, 8):
+        layouts = [name for name, sizes in LAYOUTS.items() if math.prod(sizes) == processes]
+        cases = [case for case in product(("bloom", "gopher"), layouts, VARIANTS) if chosen(*case[1:], short)]
+        if not cases:
+            continue
+
+        def work(cases: list[tuple[str, str, str]] = cases, processes: int = processes) -> dict[str, Any]:
+            found = {" ".join(case): losses_and_norms(config(*case, steps), processes) for case in cases}
+            dist.barrier()
+            dist.destroy_process_group()
+            return found
+
+        results |= run_world(processes, work, folder)
+    return results
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--short", action="store_true")
+    options = arguments.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    results = run(options.folder, short=options.short)
+    (options.folder / "layouts.json").write_bytes(orjson.dumps(results))
+    wrong = 0
+    for name, found in results.items():
+        model, _, variant = name.split()
+        bounds = VARIANTS[variant]
+        loss, norm = differences(found, results[f"{model} 1x1x1 {bounds.beside}"])
+        fits = loss <= bounds.loss and norm <= bounds.norm
+        wrong += not fits
+        print(
+            f"{name:<30} loss {found[0][0]:.6f} to {found[-1][0]:.6f}  largest differences: loss {loss:.1e}, "
+            f"norm {norm:.1e}{'' if fits else '  TOO LARGE'}"
+        )
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
