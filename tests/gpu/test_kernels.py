@@ -15,7 +15,7 @@ from train.model.attention import alibi_table
 from train.model.compiled import compiled_on_gpu
 from train.model.flex import attention_by_distance, attention_by_key
 from train.model.loss import vocabulary_loss
-from train.model.norms import sum_and_layer_norm
+from train.model.norms import sum_and_layer_norm, sum_and_rms_norm
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
 from train.model.relative import by_key
@@ -114,18 +114,24 @@ def test_gradients_of_tokens_that_are_almost_certain(gpu: torch.device) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_sum_and_layer_norm(dtype: torch.dtype, gpu: torch.device) -> None:
-    inputs = [drawn((2, 50, 2048), dtype, gpu) for _ in range(2)] + [drawn((2048,), dtype, gpu) for _ in range(2)]
+def test_sum_and_norms(dtype: torch.dtype, gpu: torch.device) -> None:
+    hidden, branch = (drawn((2, 50, 2048), dtype, gpu) for _ in range(2))
+    weight, bias = (drawn((2048,), dtype, gpu) for _ in range(2))
 
-    def exact(hidden: Tensor, branch: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def joined(results: tuple[Tensor, Tensor]) -> Tensor:
+        return torch.cat(results)
+
+    def layer_norm(hidden: Tensor, branch: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         total = hidden + branch
-        return total + 3 * F.layer_norm(total, (2048,), weight, bias, 1e-5)
+        return joined((total, F.layer_norm(total, (2048,), weight, bias, 1e-5)))
 
-    def fast(hidden: Tensor, branch: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        total, normalised = sum_and_layer_norm(hidden, branch, weight, bias, 1e-5)
-        return total + 3 * normalised
+    def rms_norm(hidden: Tensor, branch: Tensor, weight: Tensor) -> Tensor:
+        total = hidden + branch
+        return joined((total, total / (total.square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight))
 
-    compare("sum and LayerNorm", fast, exact, inputs)
+    fast = (lambda *all_: joined(sum_and_layer_norm(*all_, 1e-5)), lambda *all_: joined(sum_and_rms_norm(*all_, 1e-5)))
+    compare("sum and LayerNorm", fast[0], layer_norm, [hidden, branch, weight, bias])
+    compare("sum and RMSNorm", fast[1], rms_norm, [hidden, branch, weight])
 
 
 def test_compiled_functions_equal_plain_ones_on_both_devices(gpu: torch.device) -> None:

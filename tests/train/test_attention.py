@@ -81,6 +81,28 @@ def test_flex_attention_computes_what_the_masked_product_does() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_gradients_through_flex_attention_are_those_of_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU FlexAttention refuses gradients because they would be slow; they are what a GPU's are derived from."""
+    monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *_: None)
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 3, 37, 16).requires_grad_() for _ in range(3)]
+    by_distance, slope = torch.randn(2, 3, 37, 37).requires_grad_(), torch.randn(2, 3, 37, 16)
+    future = torch.ones(37, 37, dtype=torch.bool).triu(1)
+    table = alibi_table(3, 0, 3, 37, torch.float32, CPU)
+    plain = [
+        plain_attention(*inputs, bias.masked_fill(future, -torch.inf), 0.0, "", Randomness(), 0)
+        for bias in (table[:, None].expand(3, 37, 37), by_key(by_distance))
+    ]
+    fast = [
+        attention_by_key(*inputs, table, flex_attention),
+        attention_by_distance(*inputs, by_distance, flex_attention),
+    ]
+    for found, expected, to in zip(fast, plain, (inputs, [*inputs, by_distance]), strict=True):
+        for mine, theirs in zip(*(torch.autograd.grad(y, to, slope) for y in (found, expected)), strict=True):
+            torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_flex_attention_reads_relative_positions_where_the_shift_puts_them() -> None:
     torch.manual_seed(0)
     query, key, value = (torch.randn(2, 3, 37, 16) for _ in range(3))

@@ -186,8 +186,9 @@ class TransformerBlock(nn.Module):
         return self._forward(hidden)
 
     def _forward(self, hidden: Tensor) -> Tensor:
-        hidden = hidden + self._dropped(self.self_attention(self.input_layernorm(hidden)), "attention")
-        return hidden + self._dropped(self.mlp(self.post_attention_layernorm(hidden)), "mlp")
+        attended = self._dropped(self.self_attention(self.input_layernorm(hidden)), "attention")
+        hidden, normalised = self.post_attention_layernorm.after_sum(hidden, attended)
+        return hidden + self._dropped(self.mlp(normalised), "mlp")
 
     def _dropped(self, branch: Tensor, place: str) -> Tensor:
         return self.execution.dropped(branch, self.dropout, f"{self.name}.{place}") if self.training else branch
