@@ -1,8 +1,10 @@
 """Exact duplicates: of all documents with equal text, the one of best rank stays.
 
-Equality is that of a 128-bit hash of the text, or of the text without white space (`ignore: white_space`, for code,
-as the ROOTS paper did, section 2.1). Rank is the place of the document's source in `prefer`, then its id: a rank
-never depends on the order in which documents arrive, so shards and workers cannot change who survives.
+Equality is that of a 128-bit hash of the text, or of what is left of it without some characters (`ignore`):
+`white_space`  for code, as the ROOTS paper did (section 2.1)
+`white_space_digits_punctuation`  as `dedup_document` of ROOTS did (white space and decimal digits of all scripts, but
+               ASCII punctuation only). There, all texts that hold nothing else were equal; here such a text is equal to
+               itself alone, unless `as_published`.
 """
 
 from __future__ import annotations
@@ -12,25 +14,26 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
-from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
-from roots_pipeline.text.hashes import hash_texts, hash_texts_without_space
+from roots_pipeline.core.stages import CauseIs, Exchange, Map
+from roots_pipeline.dedup.equal_keys import all_but_the_best, key_entries
+from roots_pipeline.dedup.known_texts import HASHES, KnownTexts
+from roots_pipeline.dedup.ranks import LENGTH_COLUMN, Ranking
+from roots_pipeline.dedup.reference import check_reference, read_reference
+from roots_pipeline.dedup.survivors import with_verdicts
+from roots_pipeline.text.hashes import hash_texts, hash_texts_without, white_space, white_space_digits_punctuation
 
-_ENTRY = pa.schema(
-    [*KEY_FIELDS, pa.field("low", pa.uint64()), pa.field("rank", pa.int32()), pa.field("id", pa.string())]
-)
-_ORDER = [(name, "ascending") for name in ("key", "low", "rank", "id", "shard", "row")]
-Ignore = Literal["nothing", "white_space"]
+Ignore = Literal["nothing", "white_space", "white_space_digits_punctuation"]
 
 
 @dataclass(frozen=True, slots=True)
 class TextHash(Map):
-    """Adds the 128-bit hash of each text as a working column (two uint64 halves; not part of the corpus)."""
+    """Adds the 128-bit hash of each text (two uint64 halves) and its number of bytes as working columns."""
 
     name: ClassVar[str] = "text_hash"
     ignore: Ignore = "nothing"
+    as_published: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -38,64 +41,90 @@ class TextHash(Map):
 
     @property
     def gives(self) -> tuple[str, ...]:
-        return (f"_hash_high_{self.ignore}", f"_hash_low_{self.ignore}")
+        kind = f"{self.ignore}_as_published" if self.as_published else self.ignore
+        return (f"_hash_high_{kind}", f"_hash_low_{kind}", LENGTH_COLUMN)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         data, offsets = text_buffers(batch.column("text"))
-        hashes = (hash_texts if self.ignore == "nothing" else hash_texts_without_space)(data, offsets)
-        high, low = self.gives
-        return with_columns(batch, {high: pa.array(hashes[:, 0]), low: pa.array(hashes[:, 1])})
+        if self.ignore == "nothing":
+            hashes = hash_texts(data, offsets)
+        elif self.ignore == "white_space":
+            hashes = hash_texts_without(data, offsets, white_space(), False)
+        else:
+            hashes = hash_texts_without(data, offsets, white_space_digits_punctuation(), not self.as_published)
+        high, low, length = self.gives
+        return with_columns(batch, {
+            high: pa.array(hashes[:, 0]), low: pa.array(hashes[:, 1]), length: pa.array(np.diff(offsets).astype(float)),
+        })
 
 
 @dataclass(frozen=True, slots=True)
 class ExactDuplicates(Exchange):
     """Keeps the best-ranked of all documents with equal text; the others name it as their cause.
 
-    `prefer`: names of sources, best first; sources not named rank behind them, all alike.
+    `ignore`        characters that do not count
+    `as_published`  texts of nothing but such characters are all equal
+    `prefer`        names of sources, best first; sources not named rank behind them, all alike
+    `measure`       what decides between documents of equal sources: `length` or the name of a measure, most first; with
+                    a `-` before it, least first; then the smallest id
+    `against`       a folder of hashes of another corpus (see `reference`): texts that it holds are dropped, too
     """
 
     name: ClassVar[str] = "exact_duplicates"
+    cause_is: ClassVar[CauseIs] = "twin"
     ignore: Ignore = "nothing"
+    as_published: bool = False
     prefer: tuple[str, ...] = ()
+    measure: str = ""
+    against: str = ""
+
+    def __post_init__(self) -> None:
+        if self.against:
+            check_reference(self.against, self.name, self.settings())
+
+    def settings(self) -> dict[str, object]:
+        """The part of the parameters that decides what equal means."""
+        return {"ignore": self.ignore, "as_published": self.as_published}
+
+    @property
+    def ranking(self) -> Ranking:
+        return Ranking(self.prefer, self.measure)
+
+    def hashing(self) -> TextHash:
+        """The map that makes the keys."""
+        return TextHash(self.ignore, self.as_published)
+
+    def rounds(self) -> tuple[Exchange, ...]:
+        if not self.against:
+            return (self,)
+        known = read_reference(self.against, self.name, self.settings())
+        return KnownTexts(tuple(known.paths("hashes")), known.content, self.hashing()), self
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("id", "source", "verdict", *TextHash(self.ignore).gives)
+        return ("verdict", "cause", *self.hashing().gives[:2], *self.ranking.needs)
 
     @property
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
-    def prepare(self) -> Map:
-        return TextHash(self.ignore)
+    def prepare(self) -> Map | None:
+        return None if self.against else self.hashing()  # the round before has them already
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         rows = np.flatnonzero(kept(batch))
-        taken = batch.take(pa.array(rows))
-        high, low = TextHash(self.ignore).gives
-        place = {name: rank for rank, name in enumerate(self.prefer)}
-        ranks = [place.get(name, len(place)) for name in taken.column("source").to_pylist()]
-        columns = [
-            taken.column(high), pa.array(np.full(len(rows), shard, np.int32)), pa.array(rows + first_row),
-            taken.column(low), pa.array(ranks, pa.int32()), taken.column("id"),
-        ]
-        return pa.table(columns, schema=_ENTRY)
+        high, low, _ = self.hashing().gives
+        at = pa.array(rows)
+        return key_entries(batch, rows, batch.column(high).take(at), batch.column(low).take(at), self.ranking, shard,
+                           first_row)
 
     def resolve(self, entries: pa.Table) -> pa.Table:
-        ordered = entries.take(pc.sort_indices(entries, sort_keys=_ORDER)).combine_chunks()
-        key, low = ordered.column("key").to_numpy(), ordered.column("low").to_numpy()
-        same = np.zeros(len(key), bool)  # same text as the entry before
-        same[1:] = (key[1:] == key[:-1]) & (low[1:] == low[:-1])
-        first = np.maximum.accumulate(np.where(same, 0, np.arange(len(key))))
-        lost = np.flatnonzero(same)
-        columns = [
-            ordered.column("shard").take(pa.array(lost)), ordered.column("row").take(pa.array(lost)),
-            ordered.column("id").take(pa.array(first[lost])),
-        ]
-        return pa.table(columns, schema=pa.schema(FINDING_FIELDS))
+        return all_but_the_best(entries)
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
-        verdicts, causes = batch.column("verdict").to_pylist(), batch.column("cause").to_pylist()
-        for row, cause in zip(findings.column("row").to_pylist(), findings.column("cause").to_pylist(), strict=True):
-            verdicts[row - first_row], causes[row - first_row] = self.name, cause
-        return with_columns(batch, {"verdict": pa.array(verdicts, pa.string()), "cause": pa.array(causes, pa.string())})
+        return with_verdicts(batch, findings, first_row, self.name)
+
+    def remember(self, batch: pa.RecordBatch, first_row: int) -> dict[str, pa.Table]:
+        """The hashes of a batch, for later corpora: see `reference`."""
+        high, low, _ = self.hashing().gives
+        return {"hashes": pa.table([batch.column(name) for name in (high, low, "id")], schema=HASHES)}

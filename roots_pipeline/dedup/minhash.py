@@ -13,7 +13,7 @@ other, jaccard) are among the findings of the last round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,12 +23,14 @@ from roots_pipeline.core.documents import kept, with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exchange, Map
 from roots_pipeline.dedup.minhash_bands import band_advice
 from roots_pipeline.dedup.minhash_exact import ExactJaccard
+from roots_pipeline.dedup.minhash_known import BANDS, KnownBands
+from roots_pipeline.dedup.minhash_known_pairs import KnownJaccard, KnownSignatures
 from roots_pipeline.dedup.minhash_near import NearPairs
 from roots_pipeline.dedup.minhash_pairs import bucket_names
-from roots_pipeline.dedup.minhash_signature import BUCKETS, MinHashSignature, SignatureSettings, signatures_of
+from roots_pipeline.dedup.minhash_signature import BUCKETS, MinHashSignature, SignatureSettings, band_entries
+from roots_pipeline.dedup.reference import check_reference, read_reference
 from roots_pipeline.dedup.row_lists import collect, distinct
 from roots_pipeline.dedup.survivors import Survivors
-from roots_pipeline.text.minhash import band_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class MinHashDuplicates(Exchange):
                        compared with `representatives`
     `comparisons`      so many n-gram sets at most is that of a document compared with
     `prefer`           names of sources, best first; sources not named rank behind, then ids decide
+    `against`          a folder of signatures of another corpus (see `reference`): documents that are similar to one of
+                       its documents are dropped first (see `minhash_known`)
     """
 
     name: ClassVar[str] = "near_duplicates"
@@ -62,6 +66,7 @@ class MinHashDuplicates(Exchange):
     representatives: int = 32
     comparisons: int = 16
     prefer: tuple[str, ...] = ()
+    against: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
@@ -72,11 +77,21 @@ class MinHashDuplicates(Exchange):
         if self.bands * self.rows > self.hashes:
             raise ValueError(f"{self.bands} bands of {self.rows} rows need {self.bands * self.rows} hashes, "
                              f"but there are {self.hashes}.")
+        if self.against:
+            check_reference(self.against, self.name, self.settings())
 
     @property
     def signature(self) -> SignatureSettings:
         """The part of the settings that decides what a signature is."""
         return SignatureSettings(self.unit, self.ngram, self.lower_case, self.short, self.hashes, self.seed)
+
+    def settings(self) -> dict[str, object]:
+        """The part of the parameters that two corpora must share for their signatures to be comparable."""
+        return {**asdict(self.signature), "bands": self.bands, "rows": self.rows}
+
+    def hashing(self) -> Map:
+        """The map that makes the signatures."""
+        return MinHashSignature(self.signature)
 
     def advice(self) -> list[str]:
         """Sentences for the user about a poor choice of bands; none if all is well."""
@@ -88,7 +103,15 @@ class MinHashDuplicates(Exchange):
             self.prefer,
         )
         exact = ExactJaccard(self.signature, self.threshold, self.prefer)
-        return self, near, exact, Survivors(self.name, self.signature.edges, self.prefer)
+        own = (self, near, exact, Survivors(self.name, self.signature.edges, self.prefer))
+        if not self.against:
+            return own
+        known = read_reference(self.against, self.name, self.settings())
+        return (
+            KnownBands(self.signature, self.bands, self.rows, self.comparisons, known),
+            KnownSignatures(self.signature, self.threshold, self.doubt, known),
+            KnownJaccard(self.signature, self.threshold, known, known.without_text()), *own,
+        )
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -98,15 +121,13 @@ class MinHashDuplicates(Exchange):
     def gives(self) -> tuple[str, ...]:
         return (self.signature.buckets,)
 
-    def prepare(self) -> Map:
-        return MinHashSignature(self.signature)
+    def prepare(self) -> Map | None:
+        return None if self.against else self.hashing()  # the first round has them already
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         column = batch.column(self.signature.column)
-        rows = np.flatnonzero(kept(batch) & column.is_valid().to_numpy(zero_copy_only=False))
-        keys = band_keys(signatures_of(column.take(pa.array(rows)), self.hashes), self.bands, self.rows)
-        columns = [keys.ravel(), np.full(keys.size, shard, np.int32), np.repeat(rows + first_row, self.bands)]
-        return pa.table(columns, schema=pa.schema(KEY_FIELDS))
+        keys, rows = band_entries(column, kept(batch), self.signature, self.bands, self.rows)
+        return pa.table([keys, np.full(len(keys), shard, np.int32), rows + first_row], schema=pa.schema(KEY_FIELDS))
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         key, shard, row = (entries.column(name).to_numpy() for name in ("key", "shard", "row"))
@@ -126,3 +147,9 @@ class MinHashDuplicates(Exchange):
         lists = collect(buckets, row[once] - first_row, batch.num_rows)
         return with_columns(batch, {self.signature.buckets: lists})
 
+    def remember(self, batch: pa.RecordBatch, first_row: int) -> dict[str, pa.Table]:
+        """Bands and signatures of a batch, for later corpora: see `reference`."""
+        column = batch.column(self.signature.column)
+        keys, rows = band_entries(column, np.ones(batch.num_rows, bool), self.signature, self.bands, self.rows)
+        signatures = pa.table([batch.column("id"), column], names=["id", "signature"])
+        return {"bands": pa.table([keys, rows + first_row], schema=BANDS), "signatures": signatures}

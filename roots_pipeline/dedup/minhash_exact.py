@@ -53,7 +53,7 @@ class ExactJaccard(Exchange):
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         checks, rows = spread(batch.column(self.signature.checks))
         taking, place = np.unique(rows, return_inverse=True)  # rows with a check; which of them each check is of
-        sets = self._sets(batch.column("text").take(pa.array(taking)))
+        sets = ngram_sets(batch.column("text").take(pa.array(taking)), self.signature)
         at = pa.array(rows)
         hub_shard, hub_row, part = (checks.column(name).to_numpy() for name in checks.column_names)
         columns = [
@@ -62,14 +62,6 @@ class ExactJaccard(Exchange):
             batch.column("id").take(at).cast(pa.large_string()), sets.take(pa.array(place)),
         ]
         return pa.table(columns, schema=_ENTRIES)
-
-    def _sets(self, texts: pa.Array) -> pa.Array:
-        hashes, bounds = ngram_hashes(*text_buffers(texts), self.signature.ngrams, self.signature.short_whole)
-        sets = [np.unique(hashes[a:b]) for a, b in pairwise(bounds.tolist())]
-        offsets = np.append(0, np.cumsum([len(one) for one in sets], dtype=np.int64))
-        return pa.LargeListArray.from_arrays(
-            pa.array(offsets, pa.int64()), pa.array(np.concatenate([np.empty(0, np.uint64), *sets]))
-        )
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         shard, row, hub_shard, hub_row, part = (
@@ -101,3 +93,12 @@ class ExactJaccard(Exchange):
         rows = np.append(rows, findings.column("row").to_numpy() - first_row)
         return with_columns(batch, {self.signature.edges: collect(edges, rows, batch.num_rows)})
 
+
+def ngram_sets(texts: pa.Array, signature: SignatureSettings) -> pa.Array:
+    """The sorted set of n-gram hashes of each text, as lists of uint64."""
+    hashes, bounds = ngram_hashes(*text_buffers(texts), signature.ngrams, signature.short_whole)
+    sets = [np.unique(hashes[a:b]) for a, b in pairwise(bounds.tolist())]
+    offsets = np.append(0, np.cumsum([len(one) for one in sets], dtype=np.int64))
+    return pa.LargeListArray.from_arrays(
+        pa.array(offsets, pa.int64()), pa.array(np.concatenate([np.empty(0, np.uint64), *sets]))
+    )

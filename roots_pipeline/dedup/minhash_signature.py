@@ -18,7 +18,7 @@ from roots_pipeline.core.stages import Map
 from roots_pipeline.core.storage import fingerprint
 from roots_pipeline.dedup.row_lists import empty_lists
 from roots_pipeline.dedup.survivors import EDGES
-from roots_pipeline.text.minhash import Signatures, sign_texts
+from roots_pipeline.text.minhash import Signatures, band_keys, sign_texts
 from roots_pipeline.text.ngrams import CHARACTERS, WORDS, Ngrams, ngrams_of
 
 # Names of buckets (sets of documents that share a band) that a document is in.
@@ -105,3 +105,12 @@ def signatures_of(column: pa.Array | pa.ChunkedArray, hashes: int) -> Signatures
         column = column.combine_chunks()
     values = np.frombuffer(column.buffers()[1] or b"", np.uint32)
     return values[column.offset * hashes : (column.offset + len(column)) * hashes].reshape(-1, hashes)
+
+
+def band_entries(
+    column: pa.Array, taking: npt.NDArray[np.bool_], settings: SignatureSettings, bands: int, rows: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The keys of all bands of the documents that take part and have a signature, and the row of each key."""
+    own = np.flatnonzero(taking & column.is_valid().to_numpy(zero_copy_only=False))
+    keys = band_keys(signatures_of(column.take(pa.array(own)), settings.hashes), bands, rows)
+    return keys.ravel(), np.repeat(own, bands)

@@ -1,4 +1,4 @@
-"""Which of several documents is the better one: its source's place in `prefer`, then its id.
+"""Which of several documents is the better one: its source's place in `prefer`, a measure if one is named, then its id.
 
 A rank never depends on the order in which documents arrive, so shards, workers and engines cannot change who survives.
 Documents with the same rank and id (ids should be unique) fall back on shard and row.
@@ -7,6 +7,7 @@ Documents with the same rank and id (ids should be unique) fall back on shard an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,50 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.stages import Stage
 from roots_pipeline.dedup.row_lists import distinct
+
+LENGTH = "length"  # as a measure: the bytes of the text
+LENGTH_COLUMN = "_text_bytes"
+RANK_FIELDS = [pa.field("rank", pa.int32()), pa.field("demerit", pa.float64()), pa.field("id", pa.string())]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The order of documents: by `prefer`, then by `measure` (most first; with a `-` before it, least first), then id.
+
+    Documents without a number for the measure come behind those with one.
+    """
+
+    prefer: tuple[str, ...]
+    measure: str
+
+    @property
+    def column(self) -> str:
+        """The column that holds the measure; empty if there is none."""
+        name = self.measure.removeprefix("-")
+        return LENGTH_COLUMN if name == LENGTH else name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("id", "source", *([self.column] if self.column else []))
+
+    def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """RANK_FIELDS of the rows; sorted by them, the best document comes first. Raises RecipeError."""
+        demerit = np.zeros(batch.num_rows)
+        if self.column:
+            if self.column not in batch.schema.names:
+                raise RecipeError(f"documents cannot be ranked by '{self.column}': no stage before measures it.",
+                                  hint="Put the stage that measures it first, or use `measure: length`.")
+            values = pc.fill_null(batch.column(self.column).cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+            demerit = np.where(np.isnan(values), np.inf, values if self.measure.startswith("-") else -values)
+        return [source_ranks(batch.column("source"), self.prefer), pa.array(demerit), batch.column("id")]
+
+
+def sources_named(stage: Stage) -> tuple[str, ...]:
+    """The sources that a stage of a recipe prefers to others; each should be a source of that recipe."""
+    return tuple(getattr(stage, "prefer", ()))
 
 
 def source_ranks(sources: pa.Array | pa.ChunkedArray, prefer: Sequence[str]) -> pa.Array | pa.ChunkedArray:

@@ -1,13 +1,15 @@
 """Hashes of texts, of byte ranges, and of numbers.
 
-`hash_texts` gives the 128-bit XXH3 of each text, for exact deduplication; `hash_texts_without_space` the same of what
-is left without white space, so that code which differs in layout only is equal. `mix` and the like serve the kernels.
+`hash_texts` gives the 128-bit XXH3 of each text, for exact deduplication; `hash_texts_without` the same of what is left
+without some characters, so that texts which differ in layout only are equal. `mix` and the like serve the kernels.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -75,14 +77,45 @@ def hash_texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> H
     return _from_digests(view[a:b] for a, b in pairwise(bounds))
 
 
-def hash_texts_without_space(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:
-    """XXH3-128 of each text without its white-space characters: uint64[n, 2], upper half first."""
-    classes = character_classes()
+def hash_texts_without(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], left_out: npt.NDArray[np.uint8], whole_if_empty: bool
+) -> Hashes:
+    """XXH3-128 of each text without the characters that `left_out` (one flag per code point) marks: uint64[n, 2].
+
+    With `whole_if_empty` a text of which nothing is left is hashed as it is, so that it equals no other.
+    """
     longest = int(np.diff(offsets).max(initial=0))
     squeezed = np.empty(longest, np.uint8)
-    view = squeezed.data
+    view, whole = squeezed.data, data.data
     bounds = offsets.tolist()
-    return _from_digests(view[: _squeeze(data, a, b, classes, squeezed)] for a, b in pairwise(bounds))
+
+    def parts() -> Iterable[memoryview]:
+        for a, b in pairwise(bounds):
+            size = _squeeze(data, a, b, left_out, squeezed)
+            yield view[:size] if size or not whole_if_empty else whole[a:b]
+
+    return _from_digests(parts())
+
+
+@lru_cache(maxsize=1)
+def white_space() -> npt.NDArray[np.uint8]:
+    """Flags of the white-space characters: uint8[0x110000], read-only."""
+    table: npt.NDArray[np.uint8] = (character_classes() & SPACE).astype(np.uint8)
+    table.setflags(write=False)
+    return table
+
+
+@lru_cache(maxsize=1)
+def white_space_digits_punctuation() -> npt.NDArray[np.uint8]:
+    """Flags of white space, decimal digits of all scripts, and ASCII punctuation: uint8[0x110000], read-only."""
+    table = white_space().copy()
+    for code in (*range(0x33480), *range(0xE0000, 0xE0200)):  # nothing is assigned between
+        if chr(code).isdecimal():
+            table[code] = 1
+    for character in string.punctuation:
+        table[ord(character)] = 1
+    table.setflags(write=False)
+    return table
 
 
 def _from_digests(texts: Iterable[memoryview]) -> Hashes:
@@ -91,12 +124,12 @@ def _from_digests(texts: Iterable[memoryview]) -> Hashes:
 
 
 @kernel
-def _squeeze(data, i, end, classes, out):
-    """Copy a text without white space into `out`; returns how many bytes that makes."""
+def _squeeze(data, i, end, left_out, out):
+    """Copy a text without the marked characters into `out`; returns how many bytes that makes."""
     size = 0
     while i < end:
         code, length = decode(data, i, end)
-        if not classes[code] & SPACE:
+        if not left_out[code]:
             for k in range(length):
                 out[size + k] = data[i + k]
             size += length

@@ -1,0 +1,240 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+"""Lines and sentences of texts: where they are, what they hash to, and texts without some of them.
+
+A *line* lies between newlines (U+000A); blank lines count. A *sentence* ends behind `.`, `!`, `?` and the like of other
+scripts and the quotes and brackets that close it, where white space or the end of the text follows (none is needed
+behind full-width marks), and at a newline; what is blank is no sentence. Abbreviations end sentences, too: that does no
+harm where equal texts are compared.
+
+Segments that are hashed have no white space around them. Two hashes of 64 bits tell them apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from roots_pipeline.text.characters import SPACE, character_classes, decode
+from roots_pipeline.text.datatrove_lines import characters_in, stripped
+from roots_pipeline.text.hashes import MULTIPLIER, extend, hash_range, mix
+from roots_pipeline.text.memory import inlined, kernel, load_eight
+from roots_pipeline.text.roots_characters import lower_case
+
+Numbers = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+_NEWLINE = 10
+_SECOND = np.uint64(0xC2B2AE3D27D4EB4F)  # any odd number: makes the second hash another function than the first
+_TERMINATORS = ".!?…\u2026।॥۔؟።။៕"  # also Devanagari, Urdu, Arabic, Ethiopic, Myanmar, Khmer
+_WIDE_TERMINATORS = "。！？｡"
+_CLOSERS = "\"')]}»”’」』）】›"
+_ENDS, _ENDS_WIDE, _CLOSES = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segments in the order of the texts: which text, the bytes of the whole line (of a sentence: as below), the bytes
+    without white space around, and their number of characters."""
+
+    text: Numbers
+    whole_start: Numbers
+    whole_stop: Numbers
+    start: Numbers
+    stop: Numbers
+    characters: Numbers
+
+
+def find_segments(data: npt.NDArray[np.uint8], offsets: Numbers, sentences: bool) -> Segments:
+    """The lines of each text, or its sentences."""
+    classes, marks = character_classes(), _marks()
+    count = _find(data, offsets, sentences, classes, marks, np.empty((0, 6), np.int64))
+    table = np.empty((count, 6), np.int64)
+    _find(data, offsets, sentences, classes, marks, table)
+    return Segments(*(np.ascontiguousarray(column) for column in table.T))
+
+
+def _marks() -> npt.NDArray[np.uint8]:
+    table = np.zeros(0x10000, np.uint8)
+    for characters, flag in ((_TERMINATORS, _ENDS), (_WIDE_TERMINATORS, _ENDS_WIDE), (_CLOSERS, _CLOSES)):
+        for character in characters:
+            table[ord(character)] = flag
+    return table
+
+
+@kernel
+def _find(data, offsets, sentences, classes, marks, table):
+    found = 0
+    for text in range(offsets.size - 1):
+        i, end = offsets[text], offsets[text + 1]
+        while True:
+            line_end = i
+            while line_end < end and data[line_end] != _NEWLINE:
+                line_end += 1
+            if not sentences:
+                found = _put(data, text, i, line_end, classes, table, found, True)
+            while sentences and i < line_end:
+                stop = _sentence_end(data, i, line_end, classes, marks)
+                found = _put(data, text, i, stop, classes, table, found, False)
+                i = stop
+            if line_end == end:
+                break
+            i = line_end + 1
+    return found
+
+
+@inlined
+def _put(data, text, i, end, classes, table, found, blank_too):
+    start, stop = stripped(data, i, end, classes)
+    if start == stop and not blank_too:
+        return found
+    if found < len(table):
+        table[found, 0], table[found, 1], table[found, 2] = text, i if blank_too else start, end if blank_too else stop
+        table[found, 3], table[found, 4], table[found, 5] = start, stop, characters_in(data, start, stop)
+    return found + 1
+
+
+@kernel
+def _sentence_end(data, i, end, classes, marks):
+    """Where the sentence that begins at byte i ends: behind its last mark and what closes it."""
+    while i < end:
+        code, size = decode(data, i, end)
+        i += size
+        kind = marks[code] if code < marks.size else 0
+        if not kind & (_ENDS | _ENDS_WIDE):
+            continue
+        wide = kind == _ENDS_WIDE
+        while i < end:
+            code, size = decode(data, i, end)
+            kind = marks[code] if code < marks.size else 0
+            if not kind:
+                break
+            wide |= kind == _ENDS_WIDE
+            i += size
+        if i == end or wide or classes[code] & SPACE:
+            return i
+    return end
+
+
+def segment_hashes(data: npt.NDArray[np.uint8], segments: Segments, lower: bool) -> tuple[Keys, Keys]:
+    """Two hashes of each segment, of its lower-case characters if wanted."""
+    first, second = np.empty(len(segments.text), np.uint64), np.empty(len(segments.text), np.uint64)
+    if lower:
+        _hash_lower(data, segments.start, segments.stop, lower_case(), first, second)
+    else:
+        _hash(data, segments.start, segments.stop, first, second)
+    return first, second
+
+
+@kernel
+def _hash(data, start, stop, first, second):
+    for k in range(start.size):
+        first[k] = hash_range(data, start[k], stop[k])
+        value, i = np.uint64(stop[k] - start[k]), start[k]
+        while i + 8 <= stop[k]:
+            value = _step(value, load_eight(data, i))
+            i += 8
+        while i < stop[k]:
+            value = _step(value, np.uint64(data[i]))
+            i += 1
+        second[k] = mix(value)
+
+
+@inlined
+def _step(value, item):
+    value = (value + item) * _SECOND
+    return value ^ (value >> np.uint64(29))
+
+
+@kernel
+def _hash_lower(data, start, stop, lower, first, second):
+    for k in range(start.size):
+        one = other = np.uint64(1)
+        i = start[k]
+        while i < stop[k]:
+            code, size = decode(data, i, stop[k])
+            one = extend(one, np.uint64(lower[code]))
+            other = _step(other, np.uint64(lower[code]))
+            i += size
+        first[k], second[k] = mix(one), mix(other)
+
+
+def runs_of_segments(hashes: tuple[Keys, Keys], texts: Numbers, size: int) -> tuple[Numbers, tuple[Keys, Keys]]:
+    """Runs of `size` segments of one text: the first segment of each, and two hashes of each."""
+    if size == 1:
+        return np.arange(len(texts)), hashes
+    begins = np.arange(max(len(texts) - size + 1, 0))
+    begins = begins[texts[begins] == texts[begins + size - 1]]
+    both = np.empty((2, len(begins)), np.uint64)
+    _hash_runs(hashes[0], begins, size, both[0])
+    _hash_runs(hashes[1], begins, size, both[1])
+    return begins, (both[0], both[1])
+
+
+@kernel
+def _hash_runs(hashes, begins, size, out):
+    for k in range(begins.size):
+        value = MULTIPLIER
+        for i in range(begins[k], begins[k] + size):
+            value = extend(value, hashes[i])
+        out[k] = mix(value)
+
+
+def without_segments(
+    data: npt.NDArray[np.uint8], offsets: Numbers, segments: Segments, cut: npt.NDArray[np.bool_], stripped_lines: bool
+) -> tuple[pa.Array, Numbers]:
+    """The texts (large_string) without the segments marked, and how many bytes each lost.
+
+    Between two segments that stay is what was there; if one was cut between them, a newline if there was one, else the
+    white space before the second. With `stripped_lines` segments are lines, and all of them lose the white space
+    around them.
+    """
+    out, bounds = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.zeros(len(offsets), np.int64)
+    start = segments.start if stripped_lines else segments.whole_start
+    stop = segments.stop if stripped_lines else segments.whole_stop
+    _write(data, offsets, segments.text, start, stop, cut, stripped_lines, out, bounds)
+    text = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(bounds), pa.py_buffer(out[: bounds[-1]]))
+    return text, np.diff(offsets) - np.diff(bounds)
+
+
+@kernel
+def _write(data, offsets, text, start, stop, cut, stripped_lines, out, bounds):
+    k = size = 0
+    for number in range(bounds.size - 1):
+        written, after_cut, newline, first = offsets[number], False, False, True
+        while k < text.size and text[k] == number:
+            for i in range(written, start[k]):
+                newline |= data[i] == _NEWLINE
+            if cut[k]:
+                after_cut = True
+            else:
+                if stripped_lines:
+                    size = size if first else _put_newline(out, size)
+                elif not after_cut:
+                    size = _copy(data, written, start[k], out, size)
+                elif not first and newline:
+                    size = _put_newline(out, size)
+                elif not first:
+                    size = _copy(data, written, start[k], out, size)
+                size = _copy(data, start[k], stop[k], out, size)
+                after_cut, newline, first = False, False, False
+            written = stop[k]
+            k += 1
+        if not after_cut and not stripped_lines:
+            size = _copy(data, written, offsets[number + 1], out, size)
+        bounds[number + 1] = size
+
+
+@inlined
+def _put_newline(out, size):
+    out[size] = _NEWLINE
+    return size + 1
+
+
+@inlined
+def _copy(data, begin, end, out, size):
+    for k in range(begin, end):
+        out[size + k - begin] = data[k]
+    return size + end - begin
