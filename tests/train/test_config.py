@@ -24,10 +24,12 @@ from train.parallel.layout import Layout
             "pipeline_parallel 1 or 2 or 3 or 4 or 6",
         ),
         ({"pipeline_parallel": 4}, "Use pipeline_parallel 1 or 2"),
+        ({"tensor_parallel": 4, "sequence_parallel": True, "sequence_length": 18}, "Use sequence_length 20"),
         ({"micro_batch": 3}, "Use global_batch 6"),
         ({"train_samples": 3}, "Use more train_samples or a smaller global_batch"),
         ({"batch_ramp": {"start": 1, "increment": 2, "samples": 8}}, "Use an increment that divides"),
         ({"min_lr": 1.0}, "lower min_lr"),
+        ({"warmup_lr": 1.0}, "Use a lower one"),
         ({"warmup_samples": 32}, "Use fewer warmup_samples"),
     ],
 )
@@ -100,6 +102,21 @@ def test_published_layout_of_the_large_run() -> None:
     config = load_section("bloom-176b", "train", TrainConfig, RECIPES)
     assert config.layout(384) == Layout(data=8, tensor=4, pipeline=12)
     assert config.batch_size().steps(config.train_samples) == 115_311
+
+
+def test_stages_may_differ_if_that_costs_little() -> None:
+    """Gopher's 80 layers + 2 have no small divisor but 2; six stages of 13 or 14 wait 2.4% for the longest."""
+    large = {"hidden": 32, "layers": 80, "heads": 4}
+    assert settings(model=large, pipeline_parallel=6).layout(6) == Layout(1, 1, 6)
+    with pytest.raises(ValueError, match="Use pipeline_parallel 1 or 2 or 3 or 4 or 5 or 6 or 7 or 12"):
+        settings(model=large, pipeline_parallel=8)
+
+
+def test_activation_checkpointing_may_be_true_or_false() -> None:
+    assert settings(activation_checkpointing=True).activation_checkpointing == "full"
+    assert settings(activation_checkpointing=False).activation_checkpointing == "none"
+    with pytest.raises(ValueError, match="'selective'"):
+        settings(activation_checkpointing="some")
 
 
 def test_how_often_to_save_does_not_change_the_identity_of_a_run() -> None:
