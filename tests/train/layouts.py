@@ -2,9 +2,9 @@
 
     python -m tests.train.layouts [--short] FOLDER
 
-prints a table, writes FOLDER/layouts.json ("model layout variant" -> [loss, norm] of each step), and ends with 1 if
-a run is not within its bounds. Dropout is on and clipping active throughout. With --short only what a test run has
-time for.
+prints a table, writes FOLDER/layouts.json ("model layout variant" -> losses and norms of the steps, and parameters
+whose copies differ at the end), and ends with 1 if a run is not within its bounds. Dropout is on and clipping active
+throughout. With --short only what a test run has time for.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from typing import Any
 import orjson
 import torch
 import torch.distributed as dist
+import xxhash
 
 from tests.train.scenario import VOCABULARY, MadeUpText, settings
 from tests.train.worlds import run_world
 from train.config import TrainConfig
 from train.data import micro_batches
 from train.engine import build_engine
-from train.parallel.topology import connect
+from train.parallel.topology import Place, connect
 
 # data, tensor, pipeline
 LAYOUTS = {
@@ -87,8 +88,8 @@ def config(model: str, layout: str, variant: str, steps: int) -> TrainConfig:
     )
 
 
-def losses_and_norms(config: TrainConfig, processes: int) -> list[tuple[float, float]]:
-    """Loss and gradient norm (before clipping) of each step."""
+def train(config: TrainConfig, processes: int) -> dict[str, Any]:
+    """Loss and gradient norm (before clipping) of each step, and the parameters whose copies have drifted apart."""
     place = connect(config.layout(processes))
     engine = build_engine(config, VOCABULARY, place)
     text, rate, found = MadeUpText(config.sequence_length), config.learning_rate(), []
@@ -99,8 +100,27 @@ def losses_and_norms(config: TrainConfig, processes: int) -> list[tuple[float, f
         data = (place.data_rank, place.layout.data)
         batches = micro_batches(text, samples, BATCH, config.micro_batch, *data) if place.reads_data else None
         found.append((float(engine.train_batch(batches)), float(engine.get_global_grad_norm())))
+    drifted = names_of_drifted_copies(engine.module, place)
     engine.destroy()
-    return found
+    return {"steps": found, "drifted": drifted}
+
+
+def names_of_drifted_copies(model: Any, place: Place) -> list[str]:
+    """Parameters that are not the same, bit for bit, in all processes that hold the same part of them.
+
+    In BLOOM's run the LayerNorms of tensor-parallel processes and the two copies of the tied matrix went apart.
+    """
+    mine = {}
+    for own, parameter in model.named_parameters():
+        part = place.tensor.rank if hasattr(parameter, "partition_dim") else 0
+        mine[own, part] = xxhash.xxh3_64_hexdigest(parameter.detach().float().numpy().tobytes())
+    everyone: list[Any] = [None] * place.layout.processes
+    dist.all_gather_object(everyone, mine)
+    values: dict[tuple[str, int], set[str]] = {}
+    for theirs in everyone:
+        for key, value in theirs.items():
+            values.setdefault(key, set()).add(value)
+    return sorted({own for (own, _), different in values.items() if len(different) > 1})
 
 
 def chosen(layout: str, variant: str, short: bool) -> bool:
@@ -116,8 +136,8 @@ def differences(found: Sequence[tuple[float, float]], alone: Sequence[tuple[floa
     return max(abs(a[0] - b[0]) for a, b in pairs), max(abs(a[1] / b[1] - 1) for a, b in pairs)
 
 
-def run(folder: Path, *, short: bool) -> dict[str, list[tuple[float, float]]]:
-    """All chosen runs, "model layout variant" -> loss and norm of each step."""
+def run(folder: Path, *, short: bool) -> dict[str, Any]:
+    """All chosen runs, "model layout variant" -> what `train` found."""
     torch.set_num_threads(1)
     steps = STEPSSHORT if short else STEPS
     results: dict[str, Any] = {}
@@ -128,7 +148,7 @@ def run(folder: Path, *, short: bool) -> dict[str, list[tuple[float, float]]]:
             continue
 
         def work(cases: list[tuple[str, str, str]] = cases, processes: int = processes) -> dict[str, Any]:
-            found = {" ".join(case): losses_and_norms(config(*case, steps), processes) for case in cases}
+            found = {" ".join(case): train(config(*case, steps), processes) for case in cases}
             dist.barrier()
             dist.destroy_process_group()
             return found
@@ -149,12 +169,13 @@ def main() -> int:
     for name, found in results.items():
         model, _, variant = name.split()
         bounds = VARIANTS[variant]
-        loss, norm = differences(found, results[f"{model} 1x1x1 {bounds.beside}"])
-        fits = loss <= bounds.loss and norm <= bounds.norm
+        steps = found["steps"]
+        loss, norm = differences(steps, results[f"{model} 1x1x1 {bounds.beside}"]["steps"])
+        fits = loss <= bounds.loss and norm <= bounds.norm and not found["drifted"]
         wrong += not fits
         print(
-            f"{name:<30} loss {found[0][0]:.6f} to {found[-1][0]:.6f}  largest differences: loss {loss:.1e}, "
-            f"norm {norm:.1e}{'' if fits else '  TOO LARGE'}"
+            f"{name:<30} loss {steps[0][0]:.6f} to {steps[-1][0]:.6f}  largest differences: loss {loss:.1e}, "
+            f"norm {norm:.1e}{'' if fits else '  WRONG'} {' '.join(found['drifted'])}"
         )
     return int(wrong > 0)
 

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from tests.train.layouts import SHORT, VARIANTS, differences
 
-Runs = dict[str, list[tuple[float, float]]]
+Runs = dict[str, dict[str, Any]]
 CASES = [
     f"{model} {layout} {variant}" for model in ("bloom", "gopher") for layout in SHORT for variant in SHORT[layout]
 ]
@@ -36,13 +37,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Runs:
 def test_losses_and_norms_are_those_of_one_process(runs: Runs, case: str) -> None:
     model, _, variant = case.split()
     bounds = VARIANTS[variant]
-    loss, norm = differences(runs[case], runs[f"{model} 1x1x1 {bounds.beside}"])
+    loss, norm = differences(runs[case]["steps"], runs[f"{model} 1x1x1 {bounds.beside}"]["steps"])
     assert loss <= bounds.loss and norm <= bounds.norm
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_copies_of_a_parameter_stay_equal_bit_for_bit(runs: Runs, case: str) -> None:
+    assert runs[case]["drifted"] == []
 
 
 @pytest.mark.parametrize("model", ["bloom", "gopher"])
 def test_the_runs_prove_something(runs: Runs, model: str) -> None:
     """Each step was clipped, and the losses moved."""
-    alone = runs[f"{model} 1x1x1 plain"]
+    alone = runs[f"{model} 1x1x1 plain"]["steps"]
     assert min(norm for _, norm in alone) > 0.5
     assert max(loss for loss, _ in alone) - min(loss for loss, _ in alone) > 0.02

@@ -23,7 +23,7 @@ from train.parallel.backend import PipelineModule, quiet_deepspeed, universal
 from train.parallel.tensor import whole_sequence
 from train.parallel.topology import Place
 
-_BLOCKS = "type:TransformerBlock|VocabularyEmbedding"
+STAGES_BALANCED_BY = "type:TransformerBlock|VocabularyEmbedding"
 
 
 class ModelPipeline(PipelineModule):  # type: ignore[misc]
@@ -41,7 +41,7 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
             super().__init__(
                 layers=model_layers(shape, Execution(self.parallel, self.randomness, recompute)),
                 topology=place.grid.topology(),
-                partition_method=_BLOCKS,
+                partition_method=STAGES_BALANCED_BY,
                 activation_checkpoint_interval=0,
             )
         self.loss_fn = self.loss
