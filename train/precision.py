@@ -17,13 +17,14 @@ import torch
 from roots_pipeline.core.errors import TrainingError
 from train.config import Precision
 
-# The scaler of the small BLOOMs' scripts: it starts at 2^12, doubles after 500 good steps, and halves after a bad one.
+# The scaler of the small BLOOMs' scripts: it starts at 2^12, doubles after 500 good steps, forgives one bad step and
+# then halves at each. (How many it forgives is from memory of the scripts.)
 _LOSS_SCALING = {
     "enabled": True,
     "loss_scale": 0,
     "initial_scale_power": 12,
     "loss_scale_window": 500,
-    "hysteresis": 1,
+    "hysteresis": 2,
     "min_loss_scale": 1,
 }
 
