@@ -1,4 +1,4 @@
-"""Commands of the training package: `python -m train run | generate | export`.
+"""Commands of the training package: `python -m train run | generate | export | import | convert | slurm`.
 
 Examples:
 
@@ -10,16 +10,12 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from roots_pipeline.core.cli import new_app, run_app
-from roots_pipeline.core.errors import TrainingError
 from roots_pipeline.core.progress import Progress
-
-if TYPE_CHECKING:
-    from train.saved import Saved
 
 app = new_app("From a mixture to a trained model: RUN/mixture in, RUN/model out.")
 RunFolder = Annotated[Path, typer.Option("--run", help="Folder of the run.")]
@@ -48,7 +44,7 @@ def run(
         work(plan(recipe, folder, world_size()), progress, stop_after)
         return
     job = plan(recipe, folder, processes)
-    if is_finished(job):
+    if is_finished(job, progress.say):
         progress.say("This run has already finished; nothing to do.")
         return
     with lock_folder(str(job.folder)):
@@ -63,52 +59,97 @@ def run(
         raise typer.Exit(code)
 
 
+Step = Annotated[int | None, typer.Option(min=0, help="Use the checkpoint of this step; default: the newest.")]
+
+
 @app.command()
 def export(
     folder: RunFolder = _DEFAULT,
     strip_padding: Annotated[bool, typer.Option(help="Leave out the embedding rows that stand for no token.")] = False,
+    step: Step = None,
     quiet: Quiet = False,
 ) -> None:
     """Write the newest checkpoint as a Hugging Face model to RUN/model/export."""
+    from train.export import check_tokenizer
     from train.export import export as write
+    from train.saved import saved_to_use
 
-    progress = Progress(quiet=quiet)
-    saved = _newest(folder, progress)
+    saved = saved_to_use(folder / "model" / "checkpoints", step)
+    check_tokenizer(saved, folder / "tokenizer")
     target = write(saved, folder / "tokenizer", folder / "model" / "export", strip_padding=strip_padding)
-    progress.say(f"Exported step {saved.step} to {target}.", step=saved.step, folder=str(target))
+    Progress(quiet=quiet).say(f"Exported step {saved.step} to {target}.", step=saved.step, folder=str(target))
 
 
 @app.command()
 def generate(
     folder: RunFolder = _DEFAULT,
     prompt: Annotated[str, typer.Option(help="Text to continue; empty: a new document.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="New tokens at most.")] = 64,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0: always the likeliest token.")] = 0.8,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Sample from this share of the probability.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed samples another text.")] = 0,
+    tokens: Annotated[int, typer.Option(help="New tokens at most.")] = 64,
+    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.8,
+    top_p: Annotated[float, typer.Option(help="Sample from the likeliest tokens that hold this share.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Another seed samples another text.")] = 0,
+    step: Step = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue a prompt with the newest checkpoint (exported first if it is not yet)."""
-    from train.export import ensure_exported
+    """Continue a prompt with the newest checkpoint (exported first if it is not yet); the report shows it too."""
+    from roots_pipeline.core.storage import write_json
+    from train.export import check_tokenizer, ensure_exported
     from train.generate import generate as continue_prompt
+    from train.saved import saved_to_use
 
-    progress = Progress(quiet=quiet)
+    saved = saved_to_use(folder / "model" / "checkpoints", step)
+    check_tokenizer(saved, folder / "tokenizer")
     target = folder / "model" / "export"
-    ensure_exported(_newest(folder, progress), folder / "tokenizer", target)
-    print(continue_prompt(target, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed))
+    ensure_exported(saved, folder / "tokenizer", target, Progress(quiet=quiet).say)
+    text = continue_prompt(target, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed)
+    write_json(str(folder / "model" / "generated.json"), {"prompt": prompt, "text": text})
+    print(prompt + text)
 
 
-def _newest(folder: Path, progress: Progress) -> Saved:
-    from train.saved import newest_complete
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="Folder with config.json and safetensors of a BLOOM.")],
+    folder: RunFolder = _DEFAULT,
+    recipe: Annotated[str, typer.Option(help="Recipe of the run that continues from these weights.")] = "sample",
+    quiet: Quiet = False,
+) -> None:
+    """Begin a run with the weights of a Hugging Face model instead of random ones."""
+    from roots_pipeline.core.storage import lock_folder
+    from train.import_weights import import_weights
+    from train.job import plan
 
-    saved = newest_complete(folder / "model" / "checkpoints", progress.say)
-    if saved is None:
-        raise TrainingError(
-            "there is no complete checkpoint here.",
-            where=str(folder / "model" / "checkpoints"),
-            hint="Run `python -m train run` first.",
-        )
-    return saved
+    job = plan(recipe, folder, None)
+    with lock_folder(str(job.folder)):
+        import_weights(source, job)
+    Progress(quiet=quiet).say(f"The run in {folder} begins with the weights of {source}; continue with `train run`.")
+
+
+@app.command()
+def convert(
+    folder: RunFolder = _DEFAULT,
+    tensor_parallel: Annotated[int, typer.Option(min=1, help="Check that the model can be cut so.")] = 1,
+    pipeline_parallel: Annotated[int, typer.Option(min=1, help="Check that the model can be cut so.")] = 1,
+    data_parallel: Annotated[int, typer.Option(min=1, help="Check that a batch can be shared so.")] = 1,
+    step: Step = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a checkpoint in a form without layout: whole parameters, safetensors. Runs continue from it anywhere."""
+    from roots_pipeline.core.storage import lock_folder
+    from train.convert import check_layout
+    from train.convert import convert as write
+    from train.parallel.layout import Layout
+    from train.saved import saved_to_use
+
+    saved = saved_to_use(folder / "model" / "checkpoints", step)
+    layout = Layout(data_parallel, tensor_parallel, pipeline_parallel)
+    check_layout(saved, layout)
+    with lock_folder(str(folder / "model")):
+        target = write(saved).folder
+    Progress(quiet=quiet).say(
+        f"Step {saved.step} can be continued in any layout from {target}; for {layout} set train.tensor_parallel "
+        f"{tensor_parallel}, train.pipeline_parallel {pipeline_parallel} and start {layout.processes} processes.",
+        folder=str(target),
+    )
 
 
 if __name__ == "__main__":

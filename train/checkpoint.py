@@ -1,116 +1,224 @@
 """Checkpoints that are whole or do not count.
 
-DeepSpeed writes its files into a hidden folder; then every file's size and hash go into a manifest,
-everything is flushed to disk, and the folder gets its final name in one rename. A process killed at any
-moment therefore leaves either a complete checkpoint or a hidden folder that the next save clears away.
-
-DeepSpeed's files are pickles. They are only read after their hashes have matched a manifest in the same
-folder; that protects against damage, not against someone who can write there: use only checkpoints from
-people you trust.
+Each process copies its part to memory, and a thread writes it into a hidden folder while training goes on. When every
+process has noted the size and hash of its files there, the leading one makes a manifest of them and gives the folder
+its final name in one rename. A process killed at any moment therefore leaves either a complete checkpoint or a hidden
+folder that the next save clears away. No process waits for another's disk except in the next save and at the end.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import torch.distributed as dist
 
-from roots_pipeline.core.errors import StorageError
-from roots_pipeline.core.storage import hash_file, write_bytes, write_json
+from roots_pipeline.core.errors import RootbloomError, StorageError
+from roots_pipeline.core.storage import read_json, write_bytes, write_json
+from train.background import Files, write_files
+from train.duplicates import check_duplicates
 from train.parallel.backend import quiet_deepspeed
 from train.parallel.topology import Place
-from train.saved import FORMAT, PREFIX, Saved, check_continues, newest_complete
+from train.reshard import describe_parameters, load_into
+from train.saved import (
+    HIDDEN,
+    PREFIX,
+    Saved,
+    broken_because,
+    check_continues,
+    newest_first,
+    read_saved,
+    skip_message,
+    to_forget,
+)
 
-_HIDDEN = ".unfinished_"
+_POLL_SECONDS = 0.02
 
 
 class Checkpoints:
     """Saves and restores one run; all processes call its methods together."""
 
-    def __init__(self, folder: Path, place: Place, identity: dict[str, Any], *, keep: int) -> None:
-        self.folder, self._place, self._identity, self._keep = folder, place, identity, keep
+    def __init__(
+        self,
+        folder: Path,
+        place: Place,
+        identity: dict[str, Any],
+        *,
+        keep: int,
+        keep_every: int = 0,
+        keep_hours: float = 0.0,
+        background: bool = False,
+    ) -> None:
+        self.folder, self._place, self._identity = folder, place, identity
+        self._kept = {"keep": keep, "keep_every": keep_every, "keep_hours": keep_hours}
+        self._background, self._files = background, Files(copies=background)
+        self._origin: str | None = None
+        self._described: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._abandoned = Event()
+        self._writing: Future[None] | None = None
+        self._committing: Future[None] | None = None
 
     def save(self, engine: Any, step: int, samples: int) -> Path:
-        """Write and commit the checkpoint of a finished step; returns its folder."""
-        final, hidden = self.folder / f"{PREFIX}{step:08d}", self.folder / f"{_HIDDEN}{step:08d}"
+        """Write the checkpoint of a finished step, in the background if so configured; returns its folder.
+
+        Raises StorageError in all processes if this one, or the one before in the background, could not be written,
+        TrainingError if copies of a parameter have drifted apart.
+        """
+        self.wait()
+        check_duplicates(engine.module, self._place)
+        hidden, final = self.folder / f"{HIDDEN}{step:08d}", self.folder / f"{PREFIX}{step:08d}"
         if self._place.leads:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for leftover in self.folder.glob(f"{_HIDDEN}*"):
+            for leftover in self.folder.glob(f"{HIDDEN}*"):
                 shutil.rmtree(leftover)
+            hidden.mkdir(parents=True)
         dist.barrier()
-        model = engine.module
-        state = {
-            "step": step,
-            "samples": samples,
-            "universal_checkpoint_info": model.universal_checkpoint_info(),
-        }
-        self._write(engine, hidden, state)
-        files = self._flush_and_hash(hidden)
+        self._collect(engine, hidden, step, samples)
+        parameters, shards = self._describe(engine, hidden)
+        saved = Saved(
+            final,
+            step,
+            samples,
+            self._place.layout,
+            self._identity,
+            asdict(engine.module.shape),
+            parameters,
+            shards,
+            self._origin,
+            round(time.time(), 3),
+        )
+        self._writing = self._thread.submit(self._write, self._files.take(), hidden)
         if self._place.leads:
-            manifest = {
-                "format": FORMAT,
-                "step": step,
-                "samples": samples,
-                "layout": asdict(self._place.layout),
-                "identity": self._identity,
-                "shape": asdict(model.shape),
-                "files": files,
-            }
-            write_json(str(hidden / "manifest.json"), manifest)
-            if final.exists():  # broken, or it would have been loaded
-                shutil.rmtree(final)
-            hidden.rename(final)
-            write_bytes(str(self.folder / "latest"), f"{final.name}\n".encode())  # also flushes the folder
-            self._forget_old()
-        dist.barrier()
+            self._committing = self._thread.submit(self._commit, hidden, saved)
+        if not self._background:
+            self.wait()
         return final
 
-    def _write(self, engine: Any, hidden: Path, state: dict[str, Any]) -> None:
-        try:
-            with quiet_deepspeed():
-                engine.save_checkpoint(str(hidden.parent), tag=hidden.name, client_state=state, save_latest=False)
-        except RuntimeError as error:  # what torch.save makes of a full disk
-            raise StorageError(
-                f"the checkpoint could not be written ({error}).",
-                where=str(hidden.parent),
-                hint="Check the free space and run the same command again; older checkpoints are kept.",
-            ) from error
+    def _collect(self, engine: Any, hidden: Path, step: int, samples: int) -> None:
+        info = engine.module.universal_checkpoint_info()
+        state = {"step": step, "samples": samples, "universal_checkpoint_info": info}
+        self._equip(engine)
+        with quiet_deepspeed():
+            engine.save_checkpoint(str(hidden.parent), tag=hidden.name, client_state=state, save_latest=False)
 
-    def _flush_and_hash(self, folder: Path) -> dict[str, dict[str, Any]]:
-        """Size and hash of every file, the work shared by all processes."""
-        names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        mine = {}
-        for name in names[self._place.rank :: self._place.layout.processes]:
-            path = folder / name
-            with path.open("rb") as handle:
-                os.fsync(handle.fileno())
-            mine[name] = {"size": path.stat().st_size, "xxh3": hash_file(str(path))}
-        parts: list[Any] = [None] * self._place.layout.processes
-        dist.all_gather_object(parts, mine)
-        return {name: entry for part in parts for name, entry in part.items()}
+    def _equip(self, engine: Any) -> None:
+        engine.checkpoint_engine = self._files
+        engine._copy_recovery_script = lambda folder: None  # programs do not belong among data
 
-    def _forget_old(self) -> None:
-        for folder in sorted(self.folder.glob(f"{PREFIX}*"), reverse=True)[self._keep :]:
-            doomed = folder.with_name(f"{_HIDDEN}{folder.name}")
-            folder.rename(doomed)  # out of sight first: half of a deleted checkpoint is none
+    def _describe(self, engine: Any, hidden: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """All parameters and optimizer files of the run; they are the same in every save."""
+        if self._described is None:
+            place = self._place
+            name = Path(engine._get_zero_ckpt_name(str(hidden.parent), hidden.name)).name
+            shard = {"file": name, "data": place.data_rank, "tensor": place.tensor.rank, "stage": place.stage}
+            everyone: list[Any] = [None] * place.layout.processes
+            dist.all_gather_object(everyone, (describe_parameters(engine.module, place), shard))
+            parameters = {name: entry for found, _ in everyone for name, entry in found.items()}
+            self._described = parameters, [one for _, one in everyone]
+        return self._described
+
+    def _write(self, files: list[tuple[Any, Path]], hidden: Path) -> None:
+        """In the thread of each process: its own files, then a note that they are safe."""
+        written = write_files(files, hidden)
+        write_json(str(hidden / _note(self._place.rank)), written)
+
+    def _commit(self, hidden: Path, saved: Saved) -> None:
+        """In the thread of the leading process: wait for all notes, then make the checkpoint visible."""
+        files: dict[str, dict[str, Any]] = {}
+        for rank in range(self._place.layout.processes):
+            note = hidden / _note(rank)
+            while not note.exists():
+                if self._abandoned.wait(_POLL_SECONDS):
+                    return
+            files |= read_json(str(note))
+            note.unlink()
+        write_json(str(hidden / "manifest.json"), saved.manifest(files))
+        if saved.folder.exists():  # broken, or it would have been loaded
+            shutil.rmtree(saved.folder)
+        hidden.rename(saved.folder)
+        write_bytes(str(self.folder / "latest"), f"{saved.folder.name}\n".encode())  # also flushes the folder
+        self._forget_old(saved.step)
+
+    def _forget_old(self, step: int) -> None:
+        complete = [
+            read_saved(folder)[0] for folder in newest_first(self.folder) if not broken_because(folder, hashes=False)
+        ]
+        # What claims a later step is damaged, or it would have been continued: it must not push out what is whole.
+        for saved in to_forget([one for one in complete if one.step <= step], **self._kept):  # type: ignore[arg-type]
+            doomed = saved.folder.with_name(f"{HIDDEN}{saved.folder.name}")
+            saved.folder.rename(doomed)  # out of sight first: half of a deleted checkpoint is none
             shutil.rmtree(doomed)
+
+    def wait(self) -> None:
+        """Return when the last checkpoint is complete; raises StorageError in all processes if it cannot be."""
+        if self._writing is None:
+            return
+        problems: list[Any] = [None] * self._place.layout.processes
+        dist.all_gather_object(problems, _problem_of(self._writing))
+        if any(problems):
+            self._abandoned.set()
+        elif self._committing is not None:
+            problems[0] = _problem_of(self._committing)
+        dist.broadcast_object_list(problems, src=0)
+        self._writing = self._committing = None
+        for problem in problems:
+            if problem is not None:
+                raise StorageError(*problem[0], **problem[1])
+
+    def settle(self) -> None:
+        """Let this process's thread finish, without asking the others: for leaving after an error."""
+        self._thread.shutdown(wait=True)
 
     def restore(self, engine: Any, say: Callable[[str], None]) -> tuple[int, int]:
         """Continue from the newest complete checkpoint; returns (step, samples), zeros for a fresh start."""
-        found: list[Saved | None] = [None]
-        if self._place.leads:
-            found = [newest_complete(self.folder, say)]
-        dist.broadcast_object_list(found, src=0)
-        saved = found[0]
+        saved = self._newest(say)
         if saved is None:
             return 0, 0
-        check_continues(saved, self._identity, self._place.layout)
-        with quiet_deepspeed():
-            engine.load_checkpoint(str(saved.folder.parent), tag=saved.folder.name)
-        say(f"Continuing after step {saved.step} ({saved.samples:,} samples) from {saved.folder.name}.")
+        check_continues(saved, self._identity)
+        self._equip(engine)
+        if saved.layout == self._place.layout:
+            with quiet_deepspeed():
+                engine.load_checkpoint(str(saved.folder.parent), tag=saved.folder.name)
+            said = ""
+        else:
+            load_into(engine, self._place, saved)
+            said = f", written in the layout {saved.layout}" if saved.layout else ""
+        self._origin = saved.origin
+        say(f"Continuing after step {saved.step} ({saved.samples:,} samples) from {saved.folder.name}{said}.")
         return saved.step, saved.samples
+
+    def _newest(self, say: Callable[[str], None]) -> Saved | None:
+        """The newest complete checkpoint; the processes share the work of hashing its files."""
+        folders: list[Any] = [list(newest_first(self.folder)) if self._place.leads else None]
+        dist.broadcast_object_list(folders, src=0)
+        place = self._place
+        for folder in folders[0]:
+            reasons: list[str | None] = [None] * place.layout.processes
+            dist.all_gather_object(reasons, broken_because(folder, share=(place.rank, place.layout.processes)))
+            reason = next((one for one in reasons if one is not None), None)
+            if reason is None:
+                return read_saved(folder)[0]
+            say(skip_message(folder, reason))
+        return None
+
+
+def _note(rank: int) -> str:
+    return f".written_{rank:05d}.json"
+
+
+def _problem_of(work: Future[None]) -> Any:
+    """What went wrong in a thread, in a form that can be sent to other processes."""
+    error = work.exception()
+    if error is None:
+        return None
+    if isinstance(error, RootbloomError):
+        return (error.message,), {"where": error.where, "hint": error.hint}
+    if isinstance(error, OSError):
+        return (f"the checkpoint could not be completed ({error}).",), {"where": str(error.filename)}
+    raise error

@@ -1,4 +1,4 @@
-"""A checkpoint becomes a Hugging Face model: safetensors, BloomConfig, generation settings, tokenizer.
+"""A checkpoint becomes a Hugging Face model: safetensors, configuration, generation settings, tokenizer.
 
 Layers are read one at a time and the parts of tensor-parallel processes joined, so a model need not fit
 into memory. BLOOM's published weights keep the padding rows of the embedding, and so does this by default;
@@ -8,7 +8,8 @@ stripped, the model has exactly as many rows as the tokenizer has tokens.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 
-from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
 from roots_pipeline.core.storage import fingerprint, hash_file, write_json
-from train.model.architecture import partition_dim, published_name
+from train.background import read_tensors
+from train.model.architecture import TIED, partition_dim, published_name
 from train.model.shape import Shape
+from train.parallel.layout import Layout
 from train.saved import Saved
+from train.whole import WEIGHT, open_whole
 
 _SHARD_BYTES = 5_000_000_000
+_KINDS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "bf16-stochastic": torch.bfloat16}
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -62,15 +67,49 @@ def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool =
     return target
 
 
-def ensure_exported(saved: Saved, tokenizer: Path, target: Path) -> None:
-    """Export the checkpoint unless `target` already holds it, with or without padding."""
+def ensure_exported(saved: Saved, tokenizer: Path, target: Path, say: Callable[[str], None]) -> None:
+    """Export the checkpoint unless `target` already holds it, undamaged, with or without padding."""
     try:
         found = read_manifest(str(target))
-        current = found.fingerprint == _fingerprint(saved, bool(found.config["strip_padding"]))
-    except StaleDataError:
-        current = False
-    if not current:
+    except RootbloomError:
         export(saved, tokenizer, target)
+        return
+    strip = bool(found.config.get("strip_padding"))
+    if found.fingerprint == _fingerprint(saved, strip):
+        changed = _changed_file(target, found.files)
+        if changed is None:
+            return
+        say(f"{changed} of the export is not what was written; it is exported again.")
+    export(saved, tokenizer, target, strip_padding=strip)
+
+
+def _changed_file(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The first file that is missing or has other bytes than its manifest says."""
+    return next(
+        (name for name, entry in files.items() if not (folder / name).is_file()
+         or hash_file(str(folder / name)) != entry["xxh3"]),
+        None,
+    )  # fmt: skip
+
+
+def check_tokenizer(saved: Saved, tokenizer: Path) -> None:
+    """Raise StaleDataError if a checkpoint was trained with another tokenizer than the one in this folder."""
+    manifest = read_manifest(str(tokenizer), made_by="python -m tokenizer train")
+    wanted = str(saved.identity.get("tokenizer"))
+    if manifest.fingerprint != wanted:
+        raise StaleDataError(
+            f"checkpoint {saved.folder.name} was trained with another tokenizer ({wanted[:12]}, now "
+            f"{manifest.fingerprint[:12]}).",
+            where=str(tokenizer),
+            hint="Put back the tokenizer that the mixture was made with, or train again.",
+        )
+    files = {name: entry for name, entry in manifest.files.items() if name in _TOKENIZER_FILES}
+    if (changed := _changed_file(tokenizer, files)) is not None:
+        raise StaleDataError(
+            f"{changed} is not what `python -m tokenizer train` wrote.",
+            where=str(tokenizer),
+            hint="Run `python -m tokenizer train` again.",
+        )
 
 
 def _fingerprint(saved: Saved, strip_padding: bool) -> str:
@@ -78,18 +117,39 @@ def _fingerprint(saved: Saved, strip_padding: bool) -> str:
 
 
 def published_parameters(saved: Saved, rows: int) -> Iterator[tuple[str, Tensor]]:
-    """Every parameter under its published name, whole; the embedding has its first `rows` rows."""
+    """Every parameter under its published name, whole, in the run's precision; the embedding has its first `rows`
+    rows."""
     layers = Shape(**saved.shape).layers
     for position in range(layers + 3):
-        parts = [
-            torch.load(saved.folder / f"layer_{position:02d}-model_{rank:02d}-model_states.pt", weights_only=True)
-            for rank in range(saved.layout.tensor)
-        ]
-        for own in parts[0]:
-            name = published_name(position, layers, own)
-            dim = partition_dim(name)
-            whole = parts[0][own] if dim is None else torch.cat([part[own] for part in parts], dim)
-            yield f"transformer.{name}", whole[:rows].contiguous() if position == 0 else whole
+        found = _stored_whole(saved, position) if saved.layout is None else _joined(saved, saved.layout, position)
+        for own in sorted(found):
+            whole = found[own]
+            yield f"transformer.{published_name(position, layers, own)}", (
+                whole[:rows].contiguous() if position == 0 else whole
+            )
+
+
+def _joined(saved: Saved, layout: Layout, position: int) -> dict[str, Tensor]:
+    """A layer from DeepSpeed's files, one of each tensor-parallel process."""
+    layers = Shape(**saved.shape).layers
+    names = [f"layer_{position:02d}-model_{rank:02d}-model_states.pt" for rank in range(layout.tensor)]
+    parts = [read_tensors(saved.folder / name, lazily=True) for name in names]
+    return {
+        own: first if (dim := partition_dim(published_name(position, layers, own))) is None
+        else torch.cat([part[own] for part in parts], dim)
+        for own, first in parts[0].items()
+    }  # fmt: skip
+
+
+def _stored_whole(saved: Saved, position: int) -> dict[str, Tensor]:
+    """A layer from a universal checkpoint, whose master weights are rounded to the run's precision."""
+    prefix = f"tied_modules.{TIED}." if position == 0 else f"{position}."
+    kind, whole = _KINDS[str(saved.identity.get("precision", "fp32"))], open_whole(saved)
+    found = {}
+    for name in saved.parameters:
+        if name.startswith(prefix) and (values := whole.read(name, WEIGHT)) is not None:
+            found[name.removeprefix(prefix)] = values.to(kind)
+    return found
 
 
 def _write_weights(parameters: Iterator[tuple[str, Tensor]], folder: Path) -> torch.dtype:
@@ -132,6 +192,10 @@ def _write_configuration(shape: Shape, rows: int, kind: torch.dtype, words: Any,
         "eos_token_id": words.eos_token_id,
         "pad_token_id": words.pad_token_id,
     }
+    if shape.kind == "gopher":  # no class of transformers: the layout is described in docs/training.md
+        facts = {"vocabulary": rows, "model_type": "gopher", "dtype": str(kind).removeprefix("torch.")}
+        write_json(str(folder / "config.json"), {**asdict(shape), **facts, **special})
+        return
     config = BloomConfig(
         vocab_size=rows,
         hidden_size=shape.hidden,

@@ -7,6 +7,7 @@ Reads RUN/mixture and RUN/tokenizer, writes RUN/model.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Job:
     layout: Layout
     vocabulary: int
     mixture: str  # fingerprint of the lock
+    tokenizer: str  # fingerprint of tokenizer.json
 
     @property
     def folder(self) -> Path:
@@ -48,7 +50,13 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         """All that decides the numbers of the run; see TrainConfig.identity."""
-        return {**self.config.identity(), "mixture": self.mixture, "vocabulary": self.vocabulary}
+        data = {"mixture": self.mixture, "tokenizer": self.tokenizer, "vocabulary": self.vocabulary}
+        return {**self.config.identity(), **data}
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run."""
+        return self.config.batch_size().steps(self.config.train_samples)
 
     def sources(self) -> tuple[BlendedDataset, BlendedDataset | None]:
         """Training samples, and validation samples if the recipe wants any."""
@@ -59,33 +67,53 @@ class Job:
         return training, BlendedDataset(self.lock, "validation", wanted, sequence_length=length)
 
 
-def plan(recipe: str, run: Path, processes: int) -> Job:
+def plan(recipe: str, run: Path, processes: int | None) -> Job:
     """Check recipe, mixture, tokenizer, processes and earlier checkpoints against each other.
 
+    Without `processes` it is planned for one copy of the model.
     Raises RecipeError, StaleDataError, MixtureError or TrainingError, each naming what to change.
     """
     config = load_section(recipe, "train", TrainConfig, RECIPES)
-    layout = config.layout(processes)
+    layout = config.layout(processes or config.tensor_parallel * config.pipeline_parallel)
     lock = read_lock(str(run / "mixture" / "mixture.lock.yaml"))
     tokenizer = read_manifest(str(run / "tokenizer"), made_by="python -m tokenizer train")
-    check_inputs(lock, tokenizer=tokenizer.fingerprint)
+    check_inputs(lock, corpus=_corpus(run), tokenizer=tokenizer.fingerprint)
     check_files(lock, str(run / "mixture"))
     vocabulary = int(tokenizer.counts["padded_vocab_size"])
     config.check_vocabulary(vocabulary)
-    job = Job(run, config, layout, vocabulary, lock.fingerprint)
+    job = Job(run, config, layout, vocabulary, lock.fingerprint, tokenizer.fingerprint)
     saved = newest_complete(job.checkpoints, lambda _: None, hashes=False)
     if saved is not None:
-        check_continues(saved, job.identity(), layout)
+        check_continues(saved, job.identity())
     return job
 
 
-def is_finished(job: Job) -> bool:
-    """Whether RUN/model already holds the end of exactly this job."""
+def _corpus(run: Path) -> str | None:
+    """Fingerprint of the corpus; None if the mixture was carried here without it."""
+    folder = run / "corpus"
+    return read_manifest(str(folder)).fingerprint if (folder / "manifest.json").is_file() else None
+
+
+def is_finished(job: Job, say: Callable[[str], None]) -> bool:
+    """Whether RUN/model already holds the end of exactly this job, its last checkpoint included.
+
+    A finished run that has lost its last checkpoint is not finished: `say` is told, and the missing steps are trained
+    again.
+    """
     try:
         manifest = read_manifest(str(job.folder))
     except StaleDataError:
         return False
-    return manifest.fingerprint == fingerprint(job.identity())
+    if manifest.fingerprint != fingerprint(job.identity()):
+        return False
+    saved = newest_complete(job.checkpoints, say)
+    if saved is not None and saved.step >= job.steps:
+        return True
+    say(
+        f"This run had finished, but there is no complete checkpoint of its last step {job.steps}; the steps after "
+        f"{saved.step if saved else 0} are trained again."
+    )
+    return False
 
 
 def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
@@ -117,11 +145,19 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
             peak=peak,
             flops_per_token=model_flops_per_token(shape, config.sequence_length),
         )
-    checkpoints = Checkpoints(job.checkpoints, place, job.identity(), keep=config.keep)
+    checkpoints = Checkpoints(
+        job.checkpoints,
+        place,
+        job.identity(),
+        keep=config.keep,
+        keep_every=config.keep_every,
+        keep_hours=config.keep_hours,
+        background=config.save_in_background,
+    )
     trainer = Trainer(config, engine, place, training, validation, checkpoints, monitor, stop_after)
     step, samples = trainer.run()
     if place.leads:
-        if step == config.batch_size().steps(config.train_samples):
+        if step == job.steps:
             counts = {
                 "steps": step,
                 "samples": samples,

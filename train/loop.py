@@ -38,6 +38,14 @@ class Trainer:
     def run(self) -> tuple[int, int]:
         """Train to the end (or for `stop_after` steps) from the newest checkpoint; returns (step,
         samples)."""
+        try:
+            step, samples = self._train()
+            self.checkpoints.wait()
+            return step, samples
+        finally:
+            self.checkpoints.settle()
+
+    def _train(self) -> tuple[int, int]:
         config = self.config
         learning_rate, batch_size = config.learning_rate(), config.batch_size()
         total_steps = batch_size.steps(config.train_samples)

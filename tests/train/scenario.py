@@ -75,7 +75,9 @@ def make_trainer(
         folder.mkdir(parents=True, exist_ok=True)
         silent = Progress(quiet=True, stream=io.StringIO())
         monitor = Monitor(folder, silent, log_every=1, peak=1e12, flops_per_token=1.0)
-    checkpoints = Checkpoints(folder / "checkpoints", place, config.identity(), keep=config.keep)
+    checkpoints = Checkpoints(
+        folder / "checkpoints", place, config.identity(), keep=config.keep, background=config.save_in_background
+    )
     text = MadeUpText(config.sequence_length)
     return Trainer(config, engine, place, source or text, text, checkpoints, monitor, stop_after)
 

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +109,129 @@ def test_generate_prints_the_prompt_and_more_after_exporting(trained: Trained) -
     assert read_manifest(str(exported)).counts["rows"] == read_manifest(str(exported)).counts["vocab_size"]
 
 
-def test_changed_data_is_refused_before_training(trained: Trained, tmp_path: Path) -> None:
-    shutil.copytree(trained.run, tmp_path / "copy", ignore=shutil.ignore_patterns("model"))
-    path = tmp_path / "copy" / "mixture" / "web.en.bin"
+def test_continuation_is_kept_for_the_report(trained: Trained) -> None:
+    printed = command("generate", "--run", str(trained.run), "--prompt", "the quick", "--tokens", "5", "--quiet").stdout
+    kept = orjson.loads((trained.run / "model" / "generated.json").read_bytes())
+    assert kept["prompt"] == "the quick" and kept["text"] and printed == "the quick" + kept["text"] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--temperature", "-1"), "--temperature: a temperature of -1.0 is impossible. Use 0 "),
+        (("--temperature", "nan"), "a temperature of nan is impossible"),
+        (("--temperature", "1e-9"), "0.01 to 100"),
+        (("--top-p", "0"), "--top-p: a share of 0.0 is impossible"),
+        (("--seed", "-1"), "--seed: -1 is no seed"),
+        (("--seed", str(2**64)), "Use 0 to 9223372036854775807"),
+        (("--tokens", "0"), "--tokens: 0 tokens cannot be asked for. Use 1 to 65536"),
+        (("--tokens", "65536", "--prompt", "the quick"), "above the limit of 65536"),
+        (("--prompt", "a\udcff"), r"--prompt: the prompt is no text: character 2 is '\udcff'"),
+    ],
+)
+def test_impossible_options_of_generate(trained: Trained, options: tuple[str, ...], message: str) -> None:
+    result = command("generate", "--run", str(trained.run), "--quiet", *options)
+    assert isinstance(result.exception, RootbloomError) and message in str(result.exception)
+
+
+def test_damaged_export_is_written_again(trained: Trained) -> None:
+    arguments = ("generate", "--run", str(trained.run), "--prompt", "the quick", "--tokens", "5")
+    before = command(*arguments)
+    weights = trained.run / "model" / "export" / "model.safetensors"
+    flip_a_bit(weights)
+    after = command(*arguments)
+    assert "model.safetensors of the export is not what was written; it is exported again" in after.stderr
+    assert (after.exit_code, after.stdout) == (0, before.stdout)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+
+
+def changed_mixture(run: Path) -> None:
+    path = run / "mixture" / "web.en.bin"
     path.write_bytes(bytes(reversed(path.read_bytes())))
-    with pytest.raises(StaleDataError, match="content is not what the lock describes"):
+
+
+def another(step: str, run: Path) -> None:
+    made = read_manifest(str(run / step))
+    write_manifest(
+        str(run / step), step, config={}, inputs={}, fingerprint="f" * 32, files=made.files, counts=made.counts
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed_mixture, "content is not what the lock describes"),
+        (partial(another, "corpus"), "made from another corpus"),
+        (partial(another, "tokenizer"), "made from another tokenizer"),
+    ],
+)
+def test_changed_data_is_refused_before_training(
+    trained: Trained, tmp_path: Path, change: Callable[[Path], None], message: str
+) -> None:
+    shutil.copytree(trained.run, tmp_path / "copy", ignore=shutil.ignore_patterns("model"))
+    plan(trained.options[2], tmp_path / "copy", 1)
+    change(tmp_path / "copy")
+    with pytest.raises(StaleDataError, match=message):
         plan(trained.options[2], tmp_path / "copy", 1)
+
+
+def test_mixture_may_travel_without_its_corpus(trained: Trained, tmp_path: Path) -> None:
+    shutil.copytree(trained.run, tmp_path / "copy", ignore=shutil.ignore_patterns("model", "corpus"))
+    assert plan(trained.options[2], tmp_path / "copy", 1).identity()["tokenizer"]
+
+
+def test_export_with_another_tokenizer_is_refused(trained: Trained, tmp_path: Path) -> None:
+    shutil.copytree(trained.run, tmp_path / "copy")
+    path = tmp_path / "copy" / "tokenizer" / "tokenizer.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+    result = command("export", "--run", str(tmp_path / "copy"))
+    assert isinstance(result.exception, StaleDataError) and "tokenizer.json is not what" in str(result.exception)
+    another("tokenizer", tmp_path / "copy")
+    for name in ("export", "generate"):
+        result = command(name, "--run", str(tmp_path / "copy"))
+        assert isinstance(result.exception, StaleDataError)
+        assert "step_00000006 was trained with another tokenizer" in str(result.exception)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_lost_or_damaged_last_checkpoint_is_trained_again(trained: Trained, tmp_path: Path, lost: bool) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained.run, run)
+    last = run / "model" / "checkpoints" / "step_00000006"
+    if lost:
+        shutil.rmtree(last)
+    else:
+        flip_a_bit(next(last.glob("*optim_states.pt")))
+    refused = command("export", "--run", str(run))
+    assert isinstance(refused.exception, StaleDataError)
+    assert "train run` again to train the missing steps, or use the older one with --step 4" in str(refused.exception)
+    again = command("run", "--recipe", trained.options[2], "--run", str(run))
+    assert again.exit_code == 0 and "the steps after 4 are trained again" in again.stderr
+    assert command("export", "--run", str(run)).exit_code == 0
+    command("export", "--run", str(trained.run))
+    weights = ("model", "export", "model.safetensors")
+    assert run.joinpath(*weights).read_bytes() == trained.run.joinpath(*weights).read_bytes()
+
+
+def test_converted_run_goes_on_and_names_what_to_set(trained: Trained, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(trained.run, run)
+    shutil.rmtree(run / "model" / "checkpoints" / "step_00000006")
+    (run / "model" / "checkpoints" / "latest").unlink()
+    result = command("convert", "--run", str(run), "--tensor-parallel", "2", "--data-parallel", "2")
+    assert "set train.tensor_parallel 2, train.pipeline_parallel 1 and start 4 processes" in result.stderr
+    shutil.rmtree(run / "model" / "checkpoints" / "step_00000004")
+    assert command("run", "--recipe", trained.options[2], "--run", str(run)).exit_code == 0
+    logs = [(folder / "model" / "log.jsonl").read_bytes().splitlines() for folder in (run, trained.run)]
+    ends = [orjson.loads([line for line in log if b'"loss"' in line][-1]) for log in logs]
+    assert ends[0]["step"] == 6 and ends[0]["loss"] == ends[1]["loss"]
+    refused = command("convert", "--run", str(run), "--tensor-parallel", "3")
+    assert isinstance(refused.exception, RootbloomError) and "Use tensor_parallel 2 or 4" in str(refused.exception)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +252,7 @@ def test_mistakes_are_explained(arguments: tuple[str, ...], message: str) -> Non
     ("changes", "options", "message"),
     [
         ({"lr": 4e-3}, (), "another run: lr was 0.005, now it is 0.004"),
-        ({}, ("--processes", "2"), "layout data 1 x tensor 1 x pipeline 1, this run has data 2"),
+        ({"seed": 4}, ("--processes", "2"), "another run: seed was 42, now it is 4"),
     ],
 )
 def test_run_that_cannot_continue_is_refused_before_it_starts(

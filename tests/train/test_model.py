@@ -94,7 +94,7 @@ def test_large_exports_are_cut_into_files_with_an_index(
 
 def test_generation_is_repeatable_and_never_leaves_the_vocabulary(eight: Exported) -> None:
     texts = [generate(eight.folder, "w5 w6 w7", tokens=12, temperature=2.0, seed=seed) for seed in (1, 1, 2)]
-    assert texts[0] == texts[1] != texts[2] and texts[0].startswith("w5 w6 w7")
+    assert texts[0] == texts[1] != texts[2] and texts[0].startswith(" w")
     assert generate(eight.folder, "w5", tokens=4) == generate(eight.folder, "w5", tokens=4, seed=9)
     assert isinstance(generate(eight.folder, "", tokens=3), str)
 

@@ -66,9 +66,8 @@ def test_batch_ramp_grows_the_batch_in_the_middle_of_a_run(two: dict[str, Any], 
         assert mine == pytest.approx(other, rel=1e-5, abs=1e-5)
 
 
-def test_checkpoint_of_another_layout_is_refused_with_both_layouts_named(two: dict[str, Any]) -> None:
-    assert "data 2 x tensor 1 x pipeline 1" in two["wrong_layout"]
-    assert "data 1 x tensor 2 x pipeline 1" in two["wrong_layout"]
+def test_copies_that_drift_apart_stop_the_run_at_the_next_save(two: dict[str, Any]) -> None:
+    assert "processes 0 and 1 hold different copies of 2.input_layernorm.weight" in two["drift"]
 
 
 def test_loss_of_a_vocabulary_cut_over_processes_equals_the_whole(two: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from roots_pipeline.core.errors import RootbloomError
-from tests.train.scenario import settings, train
+from tests.train.scenario import make_trainer, settings, train
 from train.model.loss import vocabulary_loss
 from train.parallel.tensor import TensorParallel
 from train.parallel.topology import connect
@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
         train(settings(**layouts[name]), stopped, processes=2, stop_after=5)
         results[f"{name}_resumed"] = train(settings(**layouts[name]), stopped, processes=2)
     results["loss"] = vocabulary_parallel_loss()
-    results["wrong_layout"] = message_of(lambda: train(settings(tensor_parallel=2), folder / "data", processes=2))
+    results["drift"] = message_of(lambda: drift(folder / "drift"))
     if dist.get_rank() == 0:
         (folder / "results.json").write_bytes(orjson.dumps(results))
     dist.barrier()
@@ -58,6 +58,15 @@ def vocabulary_parallel_loss() -> dict[str, Any]:
     gradients = [torch.empty_like(part) for _ in range(2)]
     dist.all_gather(gradients, part.grad)
     return {"loss": loss.item(), "hidden": hidden.grad.tolist(), "weight": torch.cat(gradients).tolist()}
+
+
+def drift(folder: Path) -> None:
+    """BLOOM's incident: a LayerNorm of one tensor-parallel process is no longer that of the others."""
+    trainer = make_trainer(settings(tensor_parallel=2), folder, processes=2, stop_after=2)
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            trainer.engine.module.get_parameter("2.input_layernorm.weight")._hp_mapping.hp_fragment[3] += 1e-6
+    trainer.run()
 
 
 def message_of(action: Any) -> str:
