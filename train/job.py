@@ -134,7 +134,7 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
     if place.leads:
         job.folder.mkdir(parents=True, exist_ok=True)
         progress.say(
-            f"Training a BLOOM of {parameter_count(shape):,} parameters on {job.layout.processes} "
+            f"Training a {shape.title} of {parameter_count(shape):,} parameters on {job.layout.processes} "
             f"process{'es' * (job.layout.processes > 1)} ({job.layout}), {config.precision} on {place.device}.",
             parameters=parameter_count(shape),
         )

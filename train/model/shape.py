@@ -25,6 +25,11 @@ class Shape:
     bf16_biases: bool = False  # ALiBi's, in a run of higher precision
 
     @property
+    def title(self) -> str:
+        """What this kind of model is called."""
+        return {"bloom": "BLOOM", "gopher": "Gopher"}[self.kind]
+
+    @property
     def output_std(self) -> float:
         """Projections back into the residual stream start smaller by sqrt(2 * layers) (GPT-2, section
         2.3)."""

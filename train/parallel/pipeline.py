@@ -58,7 +58,7 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
         number = self._micro_batches * self.place.layout.data + self.place.data_rank
         first = self._consumed + number * len(inputs)
         self._micro_batches += 1
-        samples = torch.arange(first, first + len(inputs))
+        samples = torch.arange(first, first + len(inputs), device=inputs.device)
         with self.randomness.of(samples):
             return super().forward(inputs)  # type: ignore[no-any-return]
 
