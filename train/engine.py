@@ -23,7 +23,8 @@ def deepspeed_settings(config: TrainConfig, data_parallel: int) -> dict[str, Any
         "train_micro_batch_size_per_gpu": config.micro_batch,
         "gradient_accumulation_steps": first_batch // (config.micro_batch * data_parallel),
         "gradient_clipping": config.clip,
-        "zero_optimization": {"stage": 1},
+        # Gradients are gathered into one buffer to be reduced together; one process alone would only copy them.
+        "zero_optimization": {"stage": 1, "contiguous_gradients": data_parallel > 1},
         "steps_per_print": 10**12,
         # DeepSpeed would send each tensor-parallel process's share of the hidden states, as if all held the same.
         "pipeline": {

@@ -120,11 +120,13 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
     """Train as one of the processes; `stop_after` limits the steps of this call."""
     from train.checkpoint import Checkpoints
     from train.engine import build_engine
+    from train.launch import flush_denormals
     from train.loop import Trainer
     from train.monitor import Monitor, matmul_peak
     from train.parallel.topology import connect
 
     started, config = time.time(), job.config
+    flush_denormals()
     place = connect(job.layout)
     training, validation = job.sources()
     engine = build_engine(config, job.vocabulary, place)

@@ -27,12 +27,26 @@ def world_size() -> int:
 
 
 def share_processor() -> None:
-    """Let idle threads sleep instead of spin; works only before PyTorch is imported.
+    """Let idle threads sleep instead of spin, and take memory in large pages; works only before PyTorch is imported.
 
     Spinning threads win microseconds on an idle machine. On a busy one they take the time of the very threads they
     wait for: a run on two cores that other programs used as well took four times the CPU time.
+
+    Every step allocates its activations and gradients anew. In pages of 2 MiB instead of 4 KiB that is 512 times fewer
+    interruptions for the kernel.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+
+def flush_denormals() -> None:
+    """Let the CPU treat numbers below 1e-38 as zero, as GPUs do.
+
+    ALiBi makes the softmax of far positions that small, and a CPU multiplies such numbers a hundred times slower.
+    """
+    import torch
+
+    torch.set_flush_denormal(True)
 
 
 def run_workers(processes: int, command: list[str]) -> int:

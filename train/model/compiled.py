@@ -26,7 +26,7 @@ def compiled_on_gpu(function: Callable[Concatenate[Tensor, _P], _R]) -> Callable
         return torch.compile(function, dynamic=False)
 
     @functools.wraps(function)
-    def chosen(first: Tensor, *rest: _P.args, **named: _P.kwargs) -> _R:
+    def chosen(first: Tensor, /, *rest: _P.args, **named: _P.kwargs) -> _R:
         run = compiled() if first.is_cuda else function
         return run(first, *rest, **named)
 
