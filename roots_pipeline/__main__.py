@@ -1,25 +1,30 @@
 """Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
 
-`run` makes a corpus, `verify` checks it, `review` shows what decontamination found, `report` shows a run folder.
+`run` makes a corpus, `verify` checks it, `review` shows what decontamination found, `explain` tells what became of a
+document, `remove` takes documents out, `report` shows a run folder.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
+import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from roots_pipeline.config import advice_on, load_corpus_recipe
 from roots_pipeline.core.cli import new_app, run_app
-from roots_pipeline.core.errors import StorageError
+from roots_pipeline.core.errors import RecipeError, StorageError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.explain import as_text, explain_document
+from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.report import write_report
 from roots_pipeline.run import run_corpus
 from roots_pipeline.verify import verify_corpus
@@ -29,6 +34,9 @@ app = new_app("Raw text to a filtered, deduplicated corpus.")
 Recipe = Annotated[str, typer.Option(help="Name of a built-in recipe, or path to a YAML file.")]
 Run = Annotated[str, typer.Option(help="Folder of the run; the corpus goes to RUN/corpus.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
+Id = Annotated[str, typer.Argument(help="Id of the document.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON list instead of sentences.")]
+Names = Annotated[str | None, typer.Option(help="File with one name a line.")]
 Examples = Annotated[int, typer.Option(min=0, help="Hits shown of each evaluation set.")]
 Seed = Annotated[int, typer.Option(help="Draws the hits that are shown.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
@@ -64,6 +72,26 @@ def review(run: Run = "runs/sample", examples: Examples = 12, seed: Seed = 0) ->
 def report(run: Run = "runs/sample") -> None:
     """Write RUN/report.html from whatever steps have finished in a run folder."""
     print(f"report: {write_report(run)}")
+
+
+@app.command()
+def explain(id: Id, run: Run = "runs/sample", json: Json = False) -> None:
+    """Tell what became of a document: its measures and limits, its verdict, and what caused it."""
+    found = explain_document(join(run, "corpus"), id)
+    print(orjson.dumps([asdict(entry) for entry in found]).decode() if json else "\n\n".join(map(as_text, found)))
+
+
+@app.command()
+def remove(run: Run = "runs/sample", ids: Names = None, urls: Names = None) -> None:
+    """Take documents out of a finished corpus, and out of all later runs in this folder."""
+    if ids is None and urls is None:
+        raise RecipeError("nothing was asked for.", hint="Name a file with one id or URL a line: --ids or --urls FILE.")
+    done = remove_documents(
+        join(run, "corpus"), ids=read_names(ids) if ids else (), urls=read_names(urls) if urls else ())
+    print(f"{done.documents} documents were removed, {done.rejected} rejected ones lost their text.")
+    if done.unknown:
+        more = f" and {len(done.unknown) - 5} more" if len(done.unknown) > 5 else ""
+        print(f"not in this corpus: {', '.join(done.unknown[:5])}{more}.")
 
 
 def _verify(folder: str, *, hashes: bool) -> None:

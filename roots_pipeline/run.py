@@ -34,6 +34,7 @@ from roots_pipeline.core.storage import (
 )
 from roots_pipeline.core.tasks import Engine, Task, finished_result
 from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
+from roots_pipeline.removal import count_table, read_removal
 from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
 from roots_pipeline.steps import (
     Findings,
@@ -213,17 +214,18 @@ class _Run:
             [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
             for group in groups
         ])
+        removal = read_removal(self.folder)
         tasks = []
         for state in states:
             maps = maps_for(phase.judges, state.shard.source.group)
             findings, contents = _found_for(found, state.shard.source.group)
             mark = fingerprint([
                 state.print, contents, [stage.parameters() for stage in maps], str(schema),
-                self.recipe.rejected_text,
+                self.recipe.rejected_text, *([asdict(removal)] if removal else []),
             ])
             arguments = {
                 "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
-                "schema": schema, "rejected_text": self.recipe.rejected_text,
+                "schema": schema, "rejected_text": self.recipe.rejected_text, "removal": removal,
                 "documents": join(self.folder, "documents", f"{state.shard.name}.parquet"),
                 "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),
             }
@@ -242,16 +244,14 @@ class _Run:
             for language, verdict, documents, size in result["by_language_and_verdict"]:
                 table[shard.source.name, language, verdict] += documents
                 sizes[shard.source.name, language, verdict] += size
-        kept = sum(result["kept"] for result in results)
+        counted = count_table(table, sizes)
         rows = sum(result["rows"] for result in read)
         if rows != sum(table.values()):
             raise AssertionError(f"read {rows} documents but wrote {sum(table.values())}")
-        self._check_empty(kept, rows, table)
+        self._check_empty(counted["kept"], rows, table)
         files = {name: entry for result in (*results, *published) for name, entry in result["files"].items()}
         counts = {
-            "read": rows, "kept": kept, "rejected": rows - kept, "bad_records": sum(result["bad"] for result in read),
-            "kept_bytes": sum(size for key, size in sizes.items() if not key[2]),
-            "by_source_language_verdict": [[*key, table[key], sizes[key]] for key in sorted(table)],
+            "read": rows, "bad_records": sum(result["bad"] for result in read), **counted,
         }
         inputs = {shard.name: [[file.path, self.hashes[file.path]] for file in shard.files] for shard in self.shards}
         stages = [{"groups": entry.groups, **entry.made.parameters()} for entry in self.recipe.stages]
@@ -260,7 +260,7 @@ class _Run:
             self.folder, "corpus", config=config, inputs=inputs, counts=counts,
             fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), files=files,
         )
-        note_history(self.folder, started, step="corpus", kept=kept, rejected=rows - kept)
+        note_history(self.folder, started, step="corpus", kept=counted["kept"], rejected=counted["rejected"])
         return manifest
 
     def _check_empty(self, kept: int, rows: int, table: Counter[tuple[str, str, str]]) -> None:

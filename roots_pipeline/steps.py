@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +28,8 @@ from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import hash_file, open_read
 from roots_pipeline.core.tasks import Commit
+from roots_pipeline.removal import VERDICT as REMOVED
+from roots_pipeline.removal import Removal, blanked
 from roots_pipeline.sources import read_files
 from roots_pipeline.sources.base import Quarantined
 
@@ -138,8 +141,9 @@ def _named(commit: Commit) -> dict[str, Any]:
 
 
 def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Findings | None, maps: Sequence[Map],
-                schema: pa.Schema, documents: str, rejected: str, rejected_text: str) -> dict[str, Any]:
-    """Write kept and rejected documents and count them by language and verdict."""
+                schema: pa.Schema, documents: str, rejected: str, rejected_text: str,
+                removal: Removal) -> dict[str, Any]:
+    """Write kept and rejected documents, but for removed ones, and count all by language and verdict."""
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     source = ColumnView(view)
@@ -148,12 +152,12 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
           commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema)) as dropped):
         for batch, _ in _stream(source, shard, set(source.schema.names), findings, maps):
             batch = _conform(batch, schema)
-            mask = kept(batch)
-            _count(batch, counts, sizes)
-            if mask.any():
-                good.write(batch.filter(pa.array(mask)).select(document_schema.names))
+            mask, gone = kept(batch), removal.rows_of(batch)
+            _count(batch, mask & gone, counts, sizes)
+            if (mask & ~gone).any():
+                good.write(batch.filter(pa.array(mask & ~gone)).select(document_schema.names))
             if not mask.all():
-                dropped.write(_shorten(batch.filter(pa.array(~mask)), rejected_text))
+                dropped.write(blanked(_shorten(batch.filter(pa.array(~mask)), rejected_text), gone[~mask]))
     rows = [[*key, counts[key], sizes[key]] for key in sorted(counts)]
     return {"kept": good.rows, "rejected": dropped.rows, "by_language_and_verdict": rows,
             "files": _named(commit)}
@@ -263,9 +267,10 @@ def _shorten(batch: pa.RecordBatch, rejected_text: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _count(batch: pa.RecordBatch, counts: Counter[tuple[str, str]], sizes: Counter[tuple[str, str]]) -> None:
+def _count(batch: pa.RecordBatch, removed: npt.NDArray[np.bool_], counts: Counter[tuple[str, str]],
+           sizes: Counter[tuple[str, str]]) -> None:
     lengths = pc.binary_length(batch.column("text")).to_pylist()
-    keys = zip(batch.column("language").to_pylist(), batch.column("verdict").to_pylist(), strict=True)
-    for (language, verdict), length in zip(keys, lengths, strict=True):
+    verdicts = pc.if_else(pa.array(removed), REMOVED, batch.column("verdict")).to_pylist()
+    for language, verdict, length in zip(batch.column("language").to_pylist(), verdicts, lengths, strict=True):
         counts[language or "", verdict or ""] += 1
         sizes[language or "", verdict or ""] += length

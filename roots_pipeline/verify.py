@@ -26,6 +26,7 @@ from roots_pipeline.core.documents import text_buffers
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
 from roots_pipeline.core.stages import Exchange
 from roots_pipeline.core.storage import hash_file, join, list_files
+from roots_pipeline.removal import VERDICT as REMOVED
 from roots_pipeline.stage_table import STAGES
 from roots_pipeline.text.hashes import hash_texts
 
@@ -64,11 +65,12 @@ def _sums(manifest: Manifest, kept: int, verdicts: Counter[str]) -> list[str]:
     expected: Counter[str] = Counter()
     for _, _, verdict, documents, _ in manifest.counts["by_source_language_verdict"]:
         expected[verdict] += documents
-    found = verdicts + Counter({"": kept})
+    found = verdicts + Counter({"": kept, REMOVED: expected[REMOVED]})  # removed ones are nowhere but in the counts
     problems = [f"{found[name]} documents have the verdict '{name}', the manifest counts {expected[name]}."
                 for name in sorted(found.keys() | expected.keys()) if found[name] != expected[name]]
     if found.total() != manifest.counts["read"]:
-        problems.append(f"{found.total()} documents were kept or rejected, {manifest.counts['read']} were read.")
+        problems.append(f"{found.total()} documents were kept, rejected or removed, "
+                        f"{manifest.counts['read']} were read.")
     return problems
 
 
@@ -114,10 +116,15 @@ def _judge(
 ) -> tuple[dict[tuple[str, str], int], list[str]]:
     kinds = causes_of(manifest)
     order = [entry["stage"] for entry in manifest.config["stages"]]
+    missing = {key for key in causes.tolist() if key not in fates}
+    removed = 0 < len(missing) <= manifest.counts.get("removed", 0)  # their ids are not kept, so numbers must do
     twins: Counter[tuple[str, str]] = Counter()
     problems: list[str] = []
     for key, (own, verdict, cause) in zip(causes.tolist(), dropped, strict=True):
         found = fates.get(key)
+        if found is None and cause and removed:
+            twins[verdict, REMOVED] += 1
+            continue
         if found is None:
             problems.append(f"{own} was dropped ({verdict}) for {cause or 'no document'}, which is not in the corpus.")
             continue
