@@ -17,17 +17,18 @@ import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange
-from roots_pipeline.dedup.passage_windows import shared_windows
+from roots_pipeline.dedup.passage_groups import find_copies
+from roots_pipeline.dedup.passage_windows import holders, shared_windows
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import spread
-from roots_pipeline.dedup.substring_columns import SPANS, PassageColumns, equal_spans
+from roots_pipeline.dedup.substring_columns import SPANS, PassageColumns, one_chunk
 from roots_pipeline.text.cutting import copy_spans, cut_spans
 from roots_pipeline.text.windows import hash_spans
 
 _ENTRIES = pa.schema([
     *KEY_FIELDS, pa.field("high", pa.uint64()), pa.field("low", pa.uint64()), pa.field("start", pa.int64()),
-    pa.field("split", pa.bool_()), pa.field("rank", pa.int32()), pa.field("id", pa.large_string()),
-    pa.field("bytes", pa.large_binary()),
+    pa.field("place", pa.int32()), pa.field("periodic", pa.bool_()), pa.field("split", pa.bool_()),
+    pa.field("rank", pa.int32()), pa.field("id", pa.large_string()), pa.field("bytes", pa.large_binary()),
 ])
 _FINDINGS = pa.schema([*FINDING_FIELDS, *list(SPANS)[:2]])
 
@@ -63,36 +64,43 @@ class SharedWindows(Exchange):
         stop = start + np.where(split, 1, windows)[of] + length - 1
         data, offsets = text_buffers(batch.column("text"))
         begin, end = offsets[rows[of]] + start, offsets[rows[of]] + stop
-        high, low = hash_spans(data, begin, end)
+        high, low = np.zeros(len(of), np.uint64), np.zeros(len(of), np.uint64)  # whole records travel as bytes
+        alone = split[of]
+        high[alone], low[alone] = hash_spans(data, begin[alone], end[alone])
         at = pa.array(rows[of])
         columns = [
-            np.where(split[of], high, anchor[of]), np.full(len(of), shard, np.int32), rows[of] + first_row, high, low,
-            start, split[of], source_ranks(batch.column("source"), self.prefer).take(at),
-            batch.column("id").take(at).cast(pa.large_string()), _slices(data, begin, np.where(split[of], begin, end)),
+            np.where(alone, high, anchor[of]), np.full(len(of), shard, np.int32), rows[of] + first_row, high, low,
+            start, *(records.column(name).to_numpy()[of] for name in ("place", "periodic")), alone,
+            source_ranks(batch.column("source"), self.prefer).take(at),
+            batch.column("id").take(at).cast(pa.large_string()), _slices(data, begin, np.where(alone, begin, end)),
         ]
         return pa.table(columns, schema=_ENTRIES)
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         document, _ = number_documents(entries)
-        split = entries.column("split").to_numpy(zero_copy_only=False)
+        key, start, high, low = (entries.column(name).to_numpy() for name in ("key", "start", "high", "low"))
+        split = entries.column("split").to_numpy()
         lone, whole = np.flatnonzero(split), np.flatnonzero(~split)
-        copies = equal_spans(entries.take(pa.array(lone)).combine_chunks(), document[lone], self.all_copies)
-        key, start = entries.column("key").to_numpy(), entries.column("start").to_numpy()
+        copies = find_copies(high[lone], low[lone], document[lone], start[lone], self.all_copies)
         whole = whole[np.lexsort((start[whole], document[whole], key[whole]))]
         groups = np.flatnonzero(np.append(True, key[whole][1:] != key[whole][:-1])[: len(whole)])
-        strings = entries.column("bytes").take(pa.array(whole))
-        first, last, twin = shared_windows(
-            np.append(groups, len(whole)), *text_buffers(strings), self.columns.length, self.all_copies
+        strings = one_chunk(entries.column("bytes")).take(pa.array(whole))
+        places = entries.column("place").to_numpy()[whole]
+        places[entries.column("periodic").to_numpy()[whole]] = -1
+        shared = shared_windows(
+            np.append(groups, len(whole)), *text_buffers(strings), places, self.columns.length, self.all_copies
         )
-        shared = np.flatnonzero(last >= 0)
-        to = np.append(lone[copies.repeated], whole[shared])
-        other = np.append(lone[copies.twin], whole[twin[shared]])
-        from_, till = np.zeros(len(to), np.int64), np.zeros(len(to), np.int64)
-        from_[len(copies.repeated) :], till[len(copies.repeated) :] = first[shared], last[shared]
+        cut, held = np.flatnonzero(shared.last >= 0), np.flatnonzero(shared.held_last >= 0)
+        holding = copies.twin[:0] if self.all_copies else np.unique(copies.twin)
+        nothing = [np.zeros(len(part), np.int64) for part in (copies.repeated, holding)]
+        to = np.concatenate([lone[copies.repeated], whole[cut], lone[holding], whole[held]])
+        first = np.concatenate([nothing[0], shared.first[cut], nothing[1], shared.held_first[held]])
+        last = np.concatenate([nothing[0], shared.last[cut], nothing[1], shared.held_last[held]])
+        causes = one_chunk(entries.column("id")).take(pa.array(np.append(lone[copies.twin], whole[shared.twin[cut]])))
         columns = [
             *(entries.column(name).take(pa.array(to)) for name in ("shard", "row")),
-            entries.column("id").take(pa.array(other)).cast(pa.string()),
-            start[to] + from_, start[to] + till + self.columns.length,
+            pa.chunked_array([causes.cast(pa.string()), pa.nulls(len(to) - len(causes), pa.string())]),
+            start[to] + first, start[to] + last + self.columns.length,
         ]
         return pa.table(columns, schema=_FINDINGS)
 
@@ -100,27 +108,30 @@ class SharedWindows(Exchange):
         if self.columns.spans not in batch.schema.names:
             return batch
         before, rows = spread(batch.column(self.columns.spans))
-        found = findings.select(SPANS.names).cast(SPANS)
-        spans = pa.concat_tables([before.cast(SPANS), found]).combine_chunks()
+        spans = pa.concat_tables([before.cast(SPANS), findings.select(SPANS.names).cast(SPANS)]).combine_chunks()
         rows = np.append(rows, findings.column("row").to_numpy() - first_row)
         start, stop = spans.column("start").to_numpy(), spans.column("stop").to_numpy()
+        goes = spans.column("cause").is_valid().to_numpy()
         order = np.lexsort((start, rows))
-        text, cut = cut_spans(*text_buffers(batch.column("text")), rows[order], start[order], stop[order])
-        lost = np.flatnonzero(cut > 0)
-        left = pc.binary_length(text).to_numpy()[lost]
-        blank = pc.equal(pc.binary_length(pc.utf8_trim_whitespace(text.take(pa.array(lost)))), 0)
-        short = lost[(left < self.minimum_left) | blank.to_numpy(zero_copy_only=False)]
+        cut = order[goes[order]]
+        text, lost = cut_spans(*text_buffers(batch.column("text")), rows[cut], start[cut], stop[cut])
+        batch = with_columns(batch, {
+            "text": text, "cut_bytes": pc.add(batch.column("cut_bytes"), pa.array(lost.astype(np.float64)))
+        })
+        empty = pc.equal(pc.binary_length(pc.utf8_trim_whitespace(text)), 0).to_numpy(zero_copy_only=False)
+        short = (lost > 0) & (empty | (pc.binary_length(text).to_numpy() < self.minimum_left))
+        short &= empty | ~holders(rows[order], start[order], stop[order], goes[order], short, self.columns.length)
+        if not short.any():
+            return batch
         # The cause is that of the longest span, the first of equals; sorted last, it is the one that stays.
-        order = np.lexsort((-start, stop - start, rows))
-        of_row = dict(zip(rows[order].tolist(), order.tolist(), strict=True))
-        causes, names = batch.column("cause").to_pylist(), spans.column("cause")
-        verdicts = batch.column("verdict").to_pylist()
-        for row in short.tolist():
-            verdicts[row], causes[row] = self.verdict, names[of_row[row]].as_py()
-        total = pc.add(batch.column("cut_bytes"), pa.array(cut.astype(np.float64)))
+        cut = cut[short[rows[cut]]]
+        cut = cut[np.lexsort((-start[cut], (stop - start)[cut], rows[cut]))]
+        longest = cut[np.append(rows[cut][1:] != rows[cut][:-1], True)]
+        causes = one_chunk(spans.column("cause")).take(pa.array(longest))
+        verdicts = pa.array([self.verdict] * len(longest), pa.string())
         return with_columns(batch, {
-            "text": text, "verdict": pa.array(verdicts, pa.string()), "cause": pa.array(causes, pa.string()),
-            "cut_bytes": total,
+            "verdict": pc.replace_with_mask(batch.column("verdict"), pa.array(short), verdicts),
+            "cause": pc.replace_with_mask(batch.column("cause"), pa.array(short), causes),
         })
 
 

@@ -34,9 +34,9 @@ def cut_spans(
 @kernel
 def _cut(data, offsets, text, start, stop, out, bounds, cut):
     span = size = 0
+    kept = offsets[0]  # up to where the bytes have been dealt with; what lies between two cuts is copied in one go
     for k in range(cut.size):
         base, length = offsets[k], offsets[k + 1] - offsets[k]
-        kept = 0  # up to where the text has been dealt with
         while span < text.size and text[span] == k:
             first, last = start[span], stop[span]
             span += 1
@@ -47,11 +47,12 @@ def _cut(data, offsets, text, start, stop, out, bounds, cut):
                 first += 1
             while last > first and _inside_character(data, base, length, last):
                 last -= 1
-            size = _copy(data, base + kept, base + first, out, size)
-            cut[k] += last - first
-            kept = last
-        size = _copy(data, base + kept, base + length, out, size)
-        bounds[k + 1] = size
+            if first < last:
+                size = _copy(data, kept, base + first, out, size)
+                kept = base + last
+                cut[k] += last - first
+        bounds[k + 1] = bounds[k] + length - cut[k]
+    _copy(data, kept, offsets[cut.size], out, size)
 
 
 @inlined
@@ -61,8 +62,9 @@ def _inside_character(data, base, length, at):
 
 @inlined
 def _copy(data, begin, end, out, size):
-    for k in range(begin, end):
-        out[size + k - begin] = data[k]
+    # Unsigned places, because Numba looks whether others are negative, and that is no vector instruction.
+    for k in range(end - begin):
+        out[np.uint64(size) + np.uint64(k)] = data[np.uint64(begin) + np.uint64(k)]
     return size + end - begin
 
 

@@ -81,7 +81,7 @@ def texts_of(kind: str, dice: random.Random) -> list[str]:
 
 @given(st.sampled_from(KINDS), st.integers(0, 10**9), st.integers(2, 24), st.sampled_from(["first", "none"]),
        st.sampled_from([1, 2, 1 << 16]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_cuts_are_those_of_brute_force(kind: str, seed: int, length: int, keep: Any, split_above: int) -> None:
     dice = random.Random(seed)
     rows = [document(f"d{dice.randrange(10**6):06d}", text, dice.choice("xyz"),
@@ -203,3 +203,38 @@ def test_shards_partitions_and_order_change_nothing() -> None:
     first = run(stage, rows).rows
     for shards, partitions, seed in ((1, 3, 1), (2, 1, 2), (5, 4, 3), (40, 7, 4)):
         assert run(stage, rows, shards, partitions, seed, batch_rows=3).rows == first
+
+
+@given(st.sampled_from(KINDS), st.integers(0, 10**9), st.integers(2, 16), st.integers(1, 80),
+       st.sampled_from([1, 1 << 16]))
+@settings(max_examples=200, deadline=None)
+def test_no_passage_leaves_the_corpus(kind: str, seed: int, length: int, minimum: int, split_above: int) -> None:
+    """A document with the first copy of a passage that others lose is not dropped because little of it is left."""
+    dice = random.Random(seed)
+    rows = [document(f"d{number}", text, dice.choice("xy"), verdict="word_count" if dice.random() < 0.1 else None)
+            for number, text in enumerate(texts_of(kind, dice))]
+    stage = RepeatedPassages(length, "first", minimum, split_above, prefer=("y",))
+    outcome = {row["id"]: row for row in run(stage, rows, dice.randint(1, 4), dice.randint(1, 3), seed).rows}
+    covered = brute_force(rows, stage)
+    texts = {row["id"]: row["text"].encode() for row in rows if row["verdict"] is None}
+    windows = {name: {text[at : at + length] for at in range(len(text) - length + 1)} for name, text in texts.items()}
+    for name in texts:
+        after = outcome[name]
+        assert after["text"] == without(texts[name].decode(), covered[name])
+        if after["verdict"] is None:
+            continue
+        assert after["cut_bytes"] and (not after["text"].strip() or len(after["text"].encode()) < minimum)
+        if after["text"].strip():
+            whole = {texts[name][at : at + length] for at in range(len(texts[name]) - length + 1)
+                     if not covered[name] & set(range(at, at + length))}
+            assert not any(whole & windows[other] for other in texts if other != name)
+
+
+def test_a_short_document_with_a_first_copy_is_kept() -> None:
+    dice = random.Random(12)
+    long, passage, own = prose(dice, 60), prose(dice, 15)[:120], prose(dice, 15)[:120]
+    rows = [document("a", long), document("b", f"{passage} {long}"), document("c", f"{passage} {prose(dice, 60)}"),
+            document("d", f"{own} {long}")]
+    outcome = run(RepeatedPassages(), rows)
+    assert outcome.dropped() == {"d": "a"}
+    assert passage in outcome.rows[1]["text"] and passage not in outcome.rows[2]["text"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roots_pipeline.text import windows
 from roots_pipeline.text.cutting import cut_spans
-from roots_pipeline.text.windows import find_records, hash_spans
+from roots_pipeline.text.windows import find_records, hash_sides, hash_spans
 from tests.text.twins import buffers
 
 TEXTS = st.lists(
@@ -24,11 +24,15 @@ TEXTS = st.lists(
 
 
 def check(texts: list[str], length: int) -> None:
-    records = find_records(*buffers(texts), length)
+    records = find_records(*buffers(texts), np.ones(len(texts), np.bool_), length)
     seen: list[tuple[int, int]] = []
     keys = defaultdict(set)
-    for text, start, count, periodic, key in zip(*(column.tolist() for column in records), strict=True):
+    anchors = defaultdict(set)
+    for text, start, count, place, periodic, key in zip(*(column.tolist() for column in records), strict=True):
         assert 1 <= count <= length + 1
+        if not periodic:  # each window has the anchor
+            assert count - 1 <= place <= length - length // 2
+        anchors[key].add(texts[text].encode()[start + place :][: length // 2])
         content = [texts[text].encode()[at : at + length] for at in range(start, start + count)]
         assert periodic or len(set(content)) == count
         for window in content:
@@ -38,6 +42,7 @@ def check(texts: list[str], length: int) -> None:
     expected = [(number, at) for number, text in enumerate(texts) for at in range(len(text.encode()) - length + 1)]
     assert seen == expected
     assert all(len(found) == 1 for found in keys.values())
+    assert all(len(found) == 1 for found in anchors.values())
 
 
 @given(TEXTS, st.integers(2, 20))
@@ -49,17 +54,33 @@ def test_each_window_is_in_one_record_and_equal_windows_share_a_key(texts: list[
 @pytest.mark.parametrize("text", ["a" * 40_000, "ab" * 20_000, "x" * 16_000 + "".join(map(chr, range(97, 123))) * 400])
 def test_blocks(text: str) -> None:
     check([text, text[1:]], 50)
-    records = find_records(*buffers([text]), 50)
+    records = find_records(*buffers([text]), np.ones(1, np.bool_), 50)
     assert len(records.key) < 6 * len(text) / 50 + 20
 
 
 def test_number_of_records_in_ordinary_text() -> None:
     dice = random.Random(1)
     text = "".join(dice.choice("abcdefghijklmnop ") for _ in range(200_000))
-    records = find_records(*buffers([text]), 100)
+    records = find_records(*buffers([text]), np.ones(1, np.bool_), 100)
     assert 0.9 < len(records.key) / (2 / 52 * len(text)) < 1.1
     assert not records.periodic.any()
     assert len(records.key) > windows.BLOCK / 100
+
+
+@given(TEXTS, st.integers(2, 20))
+@settings(max_examples=200, deadline=None)
+def test_records_with_a_common_window_agree_on_one_side_of_their_anchor(texts: list[str], length: int) -> None:
+    data, offsets = buffers(texts)
+    records = find_records(data, offsets, np.ones(len(texts), np.bool_), length)
+    begin = offsets[records.text] + records.start
+    sides = hash_sides(data, begin, begin + records.windows + length - 1, records.place, length)
+    having: dict[bytes, list[int]] = defaultdict(list)
+    for number in np.flatnonzero(~records.periodic).tolist():
+        for at in range(begin[number], begin[number] + records.windows[number]):
+            having[data[at : at + length].tobytes()].append(number)
+    for numbers in having.values():
+        for other in numbers[1:]:
+            assert any(side[numbers[0]] == side[other] > 0 for side in sides)
 
 
 @given(st.lists(st.text(alphabet="ab日", max_size=30), max_size=8))
