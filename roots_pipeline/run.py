@@ -144,7 +144,9 @@ class _Run:
     def _judge(self, step: str, states: Sequence[_State], found: _Found | None, placed: Sequence[Placed],
                ending: Placed | None) -> tuple[list[_State], list[dict[str, Any]]]:
         """The states after a step, and of each shard that takes part in the exchange its keys."""
-        tasks, after, emitting = [], [], []
+        tasks: list[Task] = []
+        after: list[_State] = []
+        emitting: list[tuple[int, str, str]] = []
         for state in states:
             group = state.shard.source.group
             maps = maps_for(placed, group)
