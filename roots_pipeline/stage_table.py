@@ -22,6 +22,7 @@ from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
 from roots_pipeline.rules.massivetext import MassiveText
 from roots_pipeline.rules.perplexity import RootsPerplexity
+from roots_pipeline.rules.pii import PersonalInformation
 from roots_pipeline.rules.roots_measures import RootsMeasures
 from roots_pipeline.rules.roots_modify import RootsModify
 from roots_pipeline.rules.thresholds import Thresholds
@@ -32,6 +33,7 @@ STAGES: dict[str, type[Stage]] = {
     for stage in (
         LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
         ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedPassages, Decontaminate,
+        PersonalInformation,
     )
 }
 
