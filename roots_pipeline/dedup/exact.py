@@ -67,7 +67,7 @@ class ExactDuplicates(Exchange):
     `prefer`        names of sources, best first; sources not named rank behind them, all alike
     `measure`       what decides between documents of equal sources: `length` or the name of a measure, most first; with
                     a `-` before it, least first; then the smallest id
-    `against`       a folder of hashes of another corpus (see `reference`): texts that it holds are dropped, too
+    `against`       folders with hashes of other corpora (see `reference`): texts that these hold are dropped first
     """
 
     name: ClassVar[str] = "exact_duplicates"
@@ -76,11 +76,11 @@ class ExactDuplicates(Exchange):
     as_published: bool = False
     prefer: tuple[str, ...] = ()
     measure: str = ""
-    against: str = ""
+    against: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.against:
-            check_reference(self.against, self.name, self.settings())
+        for folder in self.against:
+            check_reference(folder, self.name, self.settings())
 
     def settings(self) -> dict[str, object]:
         """The part of the parameters that decides what equal means."""
@@ -95,10 +95,10 @@ class ExactDuplicates(Exchange):
         return TextHash(self.ignore, self.as_published)
 
     def rounds(self) -> tuple[Exchange, ...]:
-        if not self.against:
-            return (self,)
-        known = read_reference(self.against, self.name, self.settings())
-        return KnownTexts(tuple(known.paths("hashes")), known.content, self.hashing()), self
+        references = [read_reference(folder, self.name, self.settings()) for folder in self.against]
+        known = [KnownTexts(tuple(one.paths("hashes")), one.content, self.hashing(), number == 0)
+                 for number, one in enumerate(references)]
+        return (*known, self)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class ExactDuplicates(Exchange):
         return ("verdict", "cause")
 
     def prepare(self) -> Map | None:
-        return None if self.against else self.hashing()  # the round before has them already
+        return None if self.against else self.hashing()  # else the first round has them already
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         rows = np.flatnonzero(kept(batch))

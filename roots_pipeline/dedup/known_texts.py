@@ -25,12 +25,16 @@ _BOTH = pa.schema([*HASHES, pa.field("shard", pa.int32()), pa.field("row", pa.in
 
 @dataclass(frozen=True, slots=True)
 class KnownTexts(Exchange):
-    """Drops texts that are in a reference: `tables` are its files, `content` the fingerprint of what is in them."""
+    """Drops texts that are in a reference: `tables` are its files, `content` the fingerprint of what is in them.
+
+    `hashing` is the map that makes the hashes; `prepares` says whether this is the first round to need it.
+    """
 
     name: ClassVar[str] = "known_exact_duplicates"
     tables: tuple[str, ...]
     content: str
     hashing: Map
+    prepares: bool
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -40,8 +44,8 @@ class KnownTexts(Exchange):
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
-    def prepare(self) -> Map:
-        return self.hashing
+    def prepare(self) -> Map | None:
+        return self.hashing if self.prepares else None
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         rows = np.flatnonzero(kept(batch))

@@ -46,8 +46,8 @@ class MinHashDuplicates(Exchange):
                        compared with `representatives`
     `comparisons`      so many n-gram sets at most is that of a document compared with
     `prefer`           names of sources, best first; sources not named rank behind, then ids decide
-    `against`          a folder of signatures of another corpus (see `reference`): documents that are similar to one of
-                       its documents are dropped first (see `minhash_known`)
+    `against`          folders with signatures of other corpora (see `reference`): documents that are similar to one of
+                       theirs are dropped first (see `minhash_known`)
     """
 
     name: ClassVar[str] = "near_duplicates"
@@ -66,7 +66,7 @@ class MinHashDuplicates(Exchange):
     representatives: int = 32
     comparisons: int = 16
     prefer: tuple[str, ...] = ()
-    against: str = ""
+    against: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
@@ -77,8 +77,8 @@ class MinHashDuplicates(Exchange):
         if self.bands * self.rows > self.hashes:
             raise ValueError(f"{self.bands} bands of {self.rows} rows need {self.bands * self.rows} hashes, "
                              f"but there are {self.hashes}.")
-        if self.against:
-            check_reference(self.against, self.name, self.settings())
+        for folder in self.against:
+            check_reference(folder, self.name, self.settings())
 
     @property
     def signature(self) -> SignatureSettings:
@@ -103,15 +103,15 @@ class MinHashDuplicates(Exchange):
             self.prefer,
         )
         exact = ExactJaccard(self.signature, self.threshold, self.prefer)
-        own = (self, near, exact, Survivors(self.name, self.signature.edges, self.prefer))
-        if not self.against:
-            return own
-        known = read_reference(self.against, self.name, self.settings())
-        return (
-            KnownBands(self.signature, self.bands, self.rows, self.comparisons, known),
-            KnownSignatures(self.signature, self.threshold, self.doubt, known),
-            KnownJaccard(self.signature, self.threshold, known, known.without_text()), *own,
-        )
+        known: list[Exchange] = []
+        for number, folder in enumerate(self.against):
+            old = read_reference(folder, self.name, self.settings())
+            known += [
+                KnownBands(self.signature, self.bands, self.rows, self.comparisons, old, number == 0),
+                KnownSignatures(self.signature, self.threshold, self.doubt, old),
+                KnownJaccard(self.signature, self.threshold, old, old.without_text()),
+            ]
+        return (*known, self, near, exact, Survivors(self.name, self.signature.edges, self.prefer))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ class MinHashDuplicates(Exchange):
         return (self.signature.buckets,)
 
     def prepare(self) -> Map | None:
-        return None if self.against else self.hashing()  # the first round has them already
+        return None if self.against else self.hashing()  # else the first round has them already
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         column = batch.column(self.signature.column)

@@ -77,7 +77,8 @@ class PrepareKnown(Map):
 class KnownBands(Exchange):
     """Up to `comparisons` old documents for each new one: those that share most bands with it.
 
-    Of the old documents that share one band, the first `comparisons` are looked at.
+    Of the old documents that share one band, the first `comparisons` are looked at. `prepares`: whether this is the
+    first round to need signatures.
     """
 
     name: ClassVar[str] = "known_near_duplicates: bands"
@@ -86,6 +87,7 @@ class KnownBands(Exchange):
     rows: int
     comparisons: int
     reference: Reference
+    prepares: bool
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -95,8 +97,8 @@ class KnownBands(Exchange):
     def gives(self) -> tuple[str, ...]:
         return (KnownColumns(self.signature).candidates,)
 
-    def prepare(self) -> Map:
-        return PrepareKnown(self.signature)
+    def prepare(self) -> Map | None:
+        return PrepareKnown(self.signature) if self.prepares else None
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         column = batch.column(self.signature.column)

@@ -4,15 +4,16 @@
     reference/<stage>/<shard>.<table>.parquet    sorted by `key` where there is one, so that a range can be read alone
 
 Only documents that were kept are remembered: it is written from `documents/` of a finished corpus, for any stage that
-has `remember`. A later run reads it with `against: <folder>`; its settings must be the same. Texts are not copied, but
-the reference knows where they are, so that pairs can be compared exactly as long as the old corpus is in its place.
+has `remember`. A later run reads it with `against: [<folder>]`; its settings must be the same. Texts are not copied,
+but the reference knows where they are, so that pairs are compared exactly as long as the old corpus is in its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ FORMAT = 1  # raise it when a hash or a table changes
 _ROW_GROUP = 64_000
 
 
+@runtime_checkable
 class Rememberable(Protocol):
     """A stage whose keys can be kept for later corpora."""
 
@@ -97,7 +99,9 @@ def read_reference(folder: str, stage: str, settings: Mapping[str, object]) -> R
             OldShard(entry["name"], entry["documents"], from_beside(entry["text"], place), entry["text_size"])
             for entry in value["shards"]
         )
-    except (TypeError, KeyError) as error:
+        sizes = {join(folder, stage, f"{entry['name']}.{table}.parquet"): facts["size"]
+                 for entry in value["shards"] for table, facts in entry["tables"].items()}
+    except (TypeError, KeyError, AttributeError) as error:
         raise StaleDataError(f"this is no reference of a corpus ({error!r}).", where=place,
                              hint="Write it again with `remember`.") from error
     different = [f"{name} is {found.get(name)!r} there and {wanted.get(name)!r} here"
@@ -105,6 +109,11 @@ def read_reference(folder: str, stage: str, settings: Mapping[str, object]) -> R
     if different:
         raise StaleDataError(f"the reference was made with other settings: {'; '.join(different)}.", where=place,
                              hint="Give the stage the same settings, or write the reference again.")
+    for path, size in sizes.items():
+        if (found_size := size_of(path)) != size:
+            state = "is missing" if found_size is None else f"has {found_size} bytes instead of {size}"
+            raise StaleDataError(f"a table of the reference {state}.", where=path,
+                                 hint="Write it again with `remember`.")
     return Reference(join(folder, stage), value["settings"], shards, fingerprint(value))
 
 
@@ -168,10 +177,20 @@ def remember_shard(commit: Commit, *, stage: Rememberable, documents: str, outpu
     return {"documents": row, "tables": tables}
 
 
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    """A table of a reference, or a file of the corpus it speaks of. Raises StaleDataError if it is gone or damaged."""
+    try:
+        with open_read(path) as handle:
+            yield pq.ParquetFile(handle)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StaleDataError(f"a file of the reference cannot be read ({error}).", where=path,
+                             hint="Write the reference again with `remember`.") from error
+
+
 def rows_with_keys(path: str, keys: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
     """The rows of a table sorted by `key` whose key is one of `keys` (sorted), a row group at a time."""
-    with open_read(path) as handle:
-        file = pq.ParquetFile(handle)
+    with _parquet(path) as file:
         column = file.schema_arrow.names.index("key")
         for group in range(file.num_row_groups):
             span = file.metadata.row_group(group).column(column).statistics
@@ -189,8 +208,7 @@ def rows_with_keys(path: str, keys: npt.NDArray[np.uint64]) -> Iterator[pa.Table
 
 def rows_at(path: str, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
     """The rows with these numbers (sorted, each once) of a file; only the row groups that hold them are read."""
-    with open_read(path) as handle:
-        file = pq.ParquetFile(handle)
+    with _parquet(path) as file:
         bounds = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
         parts = [file.schema_arrow.empty_table().select(columns)]
         for group in np.unique(np.searchsorted(bounds, rows, "right") - 1).tolist():

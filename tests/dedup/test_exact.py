@@ -2,58 +2,59 @@
 
 from __future__ import annotations
 
-import random
+import re
+import string
+from typing import Any
 
-import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roots_pipeline.core.documents import make_batch
 from roots_pipeline.dedup.exact import ExactDuplicates
+from tests.dedup.driver import document, run
 
-TEXTS = st.text(alphabet="ab \n\té日", max_size=4)
+TEXTS = st.text(alphabet="ab \n\té日1٣.-。", max_size=4)
 ROWS = st.lists(st.tuples(TEXTS, st.sampled_from(["x", "y", "z"])), max_size=30)
+LAYOUT = re.compile(r"\s|\d|[" + re.escape(string.punctuation) + "]")
 
 
-def run(stage: ExactDuplicates, shards: list[list[dict[str, str]]], dice: random.Random) -> list[dict[str, object]]:
-    batches = [stage.prepare()(make_batch(rows)) for rows in shards]
-    entries = [stage.emit(batch, number, 0) for number, batch in enumerate(batches)]
-    table = pa.concat_tables(entries)
-    order = list(range(table.num_rows))
-    dice.shuffle(order)
-    found = stage.resolve(table.take(pa.array(order, pa.int64())).combine_chunks())
-    out: list[dict[str, object]] = []
-    for number, batch in enumerate(batches):
-        mine = found.filter(pa.compute.equal(found.column("shard"), number))
-        mine = mine.take(pa.compute.sort_indices(mine, sort_keys=[("row", "ascending")]))
-        out += stage.apply(batch, mine, 0).to_pylist()
-    return out
+def key_of(text: str, stage: ExactDuplicates) -> str:
+    if stage.ignore == "nothing":
+        return text
+    if stage.ignore == "white_space":
+        return "".join(text.split())
+    return LAYOUT.sub("", text) or ("" if stage.as_published else text)
 
 
-@given(ROWS, st.integers(1, 4), st.sampled_from(["nothing", "white_space"]), st.integers(0, 99))
+@given(ROWS, st.integers(1, 4), st.sampled_from(["nothing", "white_space", "white_space_digits_punctuation"]),
+       st.booleans(), st.sampled_from(["", "length", "-length"]), st.integers(0, 99))
 @settings(max_examples=200, deadline=None)
-def test_against_brute_force(texts: list[tuple[str, str]], shards: int, ignore: str, seed: int) -> None:
-    rows = [{"id": f"d{n:02d}", "text": text, "source": source} for n, (text, source) in enumerate(texts)]
-    stage = ExactDuplicates(ignore=ignore, prefer=("y", "x"))  # type: ignore[arg-type]
-    result = run(stage, [rows[n::shards] for n in range(shards)], random.Random(seed))
-
-    best: dict[str, tuple[int, str]] = {}
+def test_against_brute_force(
+    texts: list[tuple[str, str]], shards: int, ignore: Any, as_published: bool, measure: str, seed: int
+) -> None:
+    rows = [document(f"d{n:02d}", text, source) for n, (text, source) in enumerate(texts)]
+    stage = ExactDuplicates(ignore=ignore, as_published=as_published, prefer=("y", "x"), measure=measure)
+    outcome = run(stage, rows, shards, 2, seed, batch_rows=8)
+    sign = {"": 0, "length": -1, "-length": 1}[measure]
+    groups: dict[str, list[tuple[int, int, str]]] = {}
     for row in rows:
-        key = row["text"] if ignore == "nothing" else "".join(row["text"].split())
-        rank = (["y", "x", "z"].index(row["source"]), row["id"])
-        best[key] = min(best.get(key, rank), rank)
-    for row in result:
-        key = str(row["text"]) if ignore == "nothing" else "".join(str(row["text"]).split())
-        if row["id"] == best[key][1]:
-            assert (row["verdict"], row["cause"]) == (None, None)
-        else:
-            assert (row["verdict"], row["cause"]) == ("exact_duplicates", best[key][1])
+        rank = (["y", "x", "z"].index(row["source"]), sign * len(row["text"].encode()), row["id"])
+        groups.setdefault(key_of(row["text"], stage), []).append(rank)
+    wanted = {rank[2]: min(group)[2] for group in groups.values() for rank in group if rank != min(group)}
+    assert outcome.dropped() == wanted
+    assert len(outcome.kept()) + len(wanted) == len(rows)
 
 
 def test_documents_dropped_before_do_not_take_part() -> None:
-    stage = ExactDuplicates()
-    dropped = {"id": "a", "text": "same", "source": "s", "verdict": "word_count"}
-    rows = [dropped, {"id": "b", "text": "same", "source": "s"}]
-    batch = stage.prepare()(make_batch(rows))
-    assert stage.emit(batch, 0, 0).column("row").to_pylist() == [1]
-    assert stage.resolve(stage.emit(batch, 0, 0)).num_rows == 0
+    rows = [document("a", "same", verdict="word_count"), document("b", "same")]
+    outcome = run(ExactDuplicates(), rows)
+    assert outcome.entries[0].column("row").to_pylist() == [1]
+    assert outcome.kept() == {"b"}
+
+
+@pytest.mark.parametrize(("as_published", "kept"), [(True, {"a", "e"}), (False, {"a", "b", "c", "e"})])
+def test_tables_of_numbers_are_not_all_the_same(as_published: bool, kept: set[str]) -> None:
+    rows = [document("a", "1 2 3"), document("b", "4-5-6"), document("c", "..."), document("d", "..."),
+            document("e", "page 1"), document("f", "page 2")]
+    stage = ExactDuplicates(ignore="white_space_digits_punctuation", as_published=as_published)
+    assert run(stage, rows, 2, 2, 0).kept() == kept

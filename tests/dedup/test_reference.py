@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +18,7 @@ from roots_pipeline.core.errors import RecipeError, StaleDataError
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.dedup.exact import ExactDuplicates
 from roots_pipeline.dedup.minhash import MinHashDuplicates
-from roots_pipeline.dedup.reference import read_reference, write_reference
+from roots_pipeline.dedup.reference import read_reference, rows_with_keys, write_reference
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
 from tests.dedup import driver
@@ -73,7 +74,7 @@ def test_what_resembles_the_old_corpus_is_dropped(tmp_path: Path, doubt: float) 
     plain = MinHashDuplicates(**{**NEAR, "doubt": doubt, "comparisons": 64})
     corpus = make_corpus(tmp_path, old, [])
     place = remember([plain], corpus)
-    stage = MinHashDuplicates(**{**NEAR, "doubt": doubt, "comparisons": 64}, against=place)
+    stage = MinHashDuplicates(**{**NEAR, "doubt": doubt, "comparisons": 64}, against=(place,))
     outcome = driver.run(stage, new, 3, 2, 1, batch_rows=10)
     pairs = known_pairs(old, new, plain)
     known = {row["id"]: row["cause"] for row in outcome.rows if row["verdict"] == "known_near_duplicates"}
@@ -99,7 +100,7 @@ def test_where_the_old_text_is_gone_the_estimate_decides(tmp_path: Path) -> None
     place = remember([plain], corpus)
     for path in (corpus / "documents").glob("*.parquet"):
         path.unlink()
-    stage = MinHashDuplicates(**NEAR, against=place)
+    stage = MinHashDuplicates(**NEAR, against=(place,))
     outcome = driver.run(stage, new, 2, 2, 1)
     sets, theirs = sets_of(new, plain), sets_of(old, plain)
     for row in outcome.rows:
@@ -107,7 +108,7 @@ def test_where_the_old_text_is_gone_the_estimate_decides(tmp_path: Path) -> None
         if abs(best - plain.threshold) > 0.25:
             assert (row["verdict"] == "known_near_duplicates") == (best > plain.threshold)
     assert not any(row["exact"] for row in stage.rounds()[2].published(outcome.findings[2]).to_pylist())
-    assert stage.rounds()[2].parameters() != MinHashDuplicates(**NEAR, against=place).rounds()[1].parameters()
+    assert stage.rounds()[2].parameters() != MinHashDuplicates(**NEAR, against=(place,)).rounds()[1].parameters()
 
 
 def test_exact_texts_of_the_old_corpus(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_exact_texts_of_the_old_corpus(tmp_path: Path) -> None:
     place = remember([plain], make_corpus(tmp_path, old, []))
     new = [document("n1", "if (x)\n{ y; }"), document("n2", "mine"), document("n3", "mi ne"),
            document("n4", "other", verdict="word_count")]
-    stage = ExactDuplicates(ignore="white_space", against=place)
+    stage = ExactDuplicates(ignore="white_space", against=(place,))
     for layout in ((1, 1, None), (4, 3, 2)):
         rows = driver.run(stage, new, *layout).rows
         assert [(row["verdict"], row["cause"]) for row in rows] == [
@@ -132,7 +133,7 @@ def test_only_kept_documents_are_remembered_and_whole_runs_use_them(tmp_path: Pa
             for name in pq.read_table(path).column("id").to_pylist()}
     assert 0 < len(kept) < len(old)
     place = remember([ExactDuplicates(), MinHashDuplicates(ngram=2, threshold=0.6)], corpus)
-    second = make_corpus(tmp_path / "new", new, [{**stage, "against": place} for stage in stages])
+    second = make_corpus(tmp_path / "new", new, [{**stage, "against": [place]} for stage in stages])
     rejected = [row for path in (second / "rejected").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
     known = [row for row in rejected if row["verdict"].startswith("known_")]
     assert {row["verdict"] for row in known} == {"known_exact_duplicates", "known_near_duplicates"}
@@ -145,14 +146,14 @@ def test_a_reference_that_does_not_fit_is_one_sentence(tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path, old_and_new(1)[0], [])
     place = remember([MinHashDuplicates(ngram=5)], corpus)
     with pytest.raises(ValueError, match="ngram is 5 there and 13 here"):
-        MinHashDuplicates(against=place)
+        MinHashDuplicates(against=(place,))
     for change in ({"seed": 2}, {"hashes": 256}, {"lower_case": True}, {"bands": 20}, {"unit": "characters"}):
         with pytest.raises(ValueError, match=f"{next(iter(change))} is "):
-            MinHashDuplicates(ngram=5, against=place, **change)  # type: ignore[arg-type]
-    MinHashDuplicates(ngram=5, threshold=0.5, against=place)  # another threshold is no hindrance
+            MinHashDuplicates(ngram=5, against=(place,), **change)  # type: ignore[arg-type]
+    MinHashDuplicates(ngram=5, threshold=0.5, against=(place,))  # another threshold is no hindrance
     with pytest.raises(ValueError, match="there is no reference for 'exact_duplicates'"):
-        ExactDuplicates(against=place)
-    stages = [{"stage": "near_duplicates", "against": str(tmp_path / "nowhere")}]
+        ExactDuplicates(against=(place,))
+    stages = [{"stage": "near_duplicates", "against": [str(tmp_path / "nowhere")]}]
     with pytest.raises(RecipeError, match="there is no reference for 'near_duplicates'"):
         make_corpus(tmp_path / "next", [], stages)
     (corpus / "reference" / "near_duplicates" / "reference.json").write_text("[1]")
@@ -165,9 +166,33 @@ def test_a_changed_reference_changes_what_a_run_depends_on(tmp_path: Path) -> No
     plain = ExactDuplicates()
     corpus = make_corpus(tmp_path / "a", old, [])
     place = remember([plain], corpus)
-    before = ExactDuplicates(against=place).rounds()[0].parameters()
-    assert ExactDuplicates(against=remember([plain], corpus)).rounds()[0].parameters() == before
+    before = ExactDuplicates(against=(place,)).rounds()[0].parameters()
+    assert ExactDuplicates(against=(remember([plain], corpus),)).rounds()[0].parameters() == before
     other = make_corpus(tmp_path / "b", old[:-3], [])
     with LocalEngine(1) as engine:
         write_reference([plain], str(other), place, engine)
-    assert ExactDuplicates(against=place).rounds()[0].parameters() != before
+    assert ExactDuplicates(against=(place,)).rounds()[0].parameters() != before
+
+
+def test_several_references_and_what_is_left_of_a_damaged_one(tmp_path: Path) -> None:
+    old, new = old_and_new(11)
+    plain, exact = MinHashDuplicates(**NEAR), ExactDuplicates()
+    halves = [make_corpus(tmp_path / str(number), old[number::2], []) for number in range(2)]
+    places = tuple(remember([plain, exact], corpus) for corpus in halves)
+    whole = remember([plain, exact], make_corpus(tmp_path / "whole", old, []))
+    for make in (lambda against: MinHashDuplicates(**NEAR, against=against),
+                 lambda against: ExactDuplicates(against=against)):
+        apart, together = (driver.run(make(against), new, 2, 2, 1) for against in (places, (whole,)))
+        assert set(apart.dropped()) == set(together.dropped())
+        assert {row["cause"] for row in apart.rows if (row["verdict"] or "").startswith("known_")} <= {
+            row["id"] for row in old}
+    # A table cut short is found out before anything is computed.
+    table = sorted(Path(whole, "near_duplicates").glob("*.bands.parquet"))[0]
+    table.write_bytes(table.read_bytes()[:-7])
+    with pytest.raises(ValueError, match="bytes instead of"):
+        MinHashDuplicates(**NEAR, against=(whole,))
+    table.unlink()
+    with pytest.raises(ValueError, match="is missing"):
+        MinHashDuplicates(**NEAR, against=(whole,))
+    with pytest.raises(StaleDataError, match="cannot be read"):
+        list(rows_with_keys(str(table), np.zeros(1, np.uint64)))

@@ -16,6 +16,8 @@ from roots_pipeline.config import load_corpus_recipe
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.stages import Exchange
+from roots_pipeline.dedup.exact import ExactDuplicates
+from roots_pipeline.dedup.lines import RepeatedLines
 from roots_pipeline.dedup.minhash import MinHashDuplicates
 from roots_pipeline.dedup.simhash import SimHashDuplicates
 from roots_pipeline.dedup.substring import RepeatedPassages
@@ -28,6 +30,9 @@ STAGES: list[Exchange] = [
     MinHashDuplicates(ngram=4, prefer=("better",)),
     SimHashDuplicates(prefer=("better",)),
     RepeatedPassages(60, prefer=("better",)),
+    RepeatedLines(scope="corpus", keep="first", minimum_times=2, minimum_share=0.01, minimum_left=200,
+                  prefer=("better",)),
+    ExactDuplicates(ignore="white_space_digits_punctuation", measure="length", prefer=("better",)),
 ]
 
 
@@ -43,7 +48,7 @@ def corpus() -> list[dict[str, Any]]:
     passages = [" ".join(f"w{dice.randrange(10**6)}" for _ in range(30)) for _ in range(10)]
     rows = []
     for number in range(90):
-        words = " ".join(dice.sample(passages, dice.choice([1, 3, 4]))).split()
+        words = "\n ".join(dice.sample(passages, dice.choice([1, 3, 4]))).split(" ")
         for _ in range(dice.randint(0, 3)):
             words[dice.randrange(len(words))] = f"new{dice.randrange(10**6)}"
         rows.append(document(f"d{number:02d}", " ".join(words), dice.choice(["a", "better"]), language="en"))
