@@ -39,7 +39,7 @@ VOCABULARY = 100_000
 
 def write_tokenizer(texts: list[str], path: str) -> None:
     batch = make_batch([{"id": str(number), "text": text, "source": "b"} for number, text in enumerate(texts)])
-    pieces = weigh([count_batches([batch])], {"und": 1}, 1)
+    pieces = weigh([count_batches([batch])], {("und", "b"): 1}, 1)
     vocabulary = train_bpe(pieces.data, pieces.offsets, pieces.counts, VOCABULARY)
     Path(path).write_bytes(tokenizer_files(vocabulary)["tokenizer.json"])
 

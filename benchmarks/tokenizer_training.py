@@ -36,7 +36,7 @@ VOCABULARY = 32_000
 
 def ours(batch: pa.RecordBatch) -> bytes:
     """The step as the command does it, without files in between."""
-    pieces = weigh([count_batches([batch])], {"und": 1}, 1)
+    pieces = weigh([count_batches([batch])], {("und", "b"): 1}, 1)
     return orjson.dumps(tokenizer_json(train_bpe(pieces.data, pieces.offsets, pieces.counts, VOCABULARY)))
 
 

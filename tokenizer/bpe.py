@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from roots_pipeline.core.errors import TokenizerError
 from tokenizer.merge_loop import MergeLoop
+from tokenizer.replay import replay
+from tokenizer.tokenizer_file import TokenizerFile
 from tokenizer.training_text import lay_out
 
 Int64 = npt.NDArray[np.int64]
@@ -33,7 +35,7 @@ _WEIGHT_LIMIT = 2.0**62  # of all bytes together; no count of a pair can then re
 class Vocabulary:
     """What training learned. `tokens`: bytes by id (special tokens: their names); `merges`: (n, 2) int64, the
     pair of ids that makes token FIRST_MERGE_ID + rank; `counts`: int64, the weighted count of each merge when
-    it was chosen."""
+    it was chosen (0: taken over from an earlier vocabulary)."""
 
     tokens: list[bytes]
     merges: Int64
@@ -51,14 +53,15 @@ def train_bpe(
     *,
     minimum_frequency: int = 0,
     max_token_length: int | None = None,
+    earlier: TokenizerFile | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Vocabulary:
     """Train until the vocabulary has `vocab_size` tokens or no pair occurs `minimum_frequency` times.
 
     `data`, `offsets`: piece i is data[offsets[i]:offsets[i + 1]], all distinct; `counts`: int64, how often each
     occurs. With `max_token_length`, tokens of three bytes or more are shorter than that many bytes (Hugging
-    Face's reading of the option). `on_progress` hears how many tokens there are. Raises TokenizerError if the
-    counts do not fit 64 bits.
+    Face's reading of the option). `earlier`: a vocabulary of ours whose merges come first (see `replay`).
+    `on_progress` hears how many tokens there are. Raises TokenizerError if the counts do not fit 64 bits.
     """
     weight = float(np.dot(counts.astype(np.float64), np.diff(offsets).astype(np.float64)))
     if weight >= _WEIGHT_LIMIT:
@@ -67,8 +70,14 @@ def train_bpe(
             hint="Use smaller language weights.",
         )
     longest = _NO_LIMIT if max_token_length is None else max_token_length
-    loop = MergeLoop(lay_out(data, offsets, counts), vocab_size, minimum_frequency, longest)
-    blocks = []
+    blocks = [np.empty((0, 3), np.int64)]
+    if earlier is None:
+        loop = MergeLoop(lay_out(data, offsets, counts), vocab_size, minimum_frequency, longest)
+    else:
+        cells, candidates, learned = replay(data, offsets, counts, earlier, longest)
+        loop = MergeLoop(cells, vocab_size, minimum_frequency, longest, (learned, candidates))
+        taken_over = earlier.merges
+        blocks = [np.stack([taken_over[:, 0] << 32 | taken_over[:, 1], taken_over[:, 2], 0 * taken_over[:, 2]], axis=1)]
     for block in loop:
         blocks.append(block)
         if on_progress is not None:

@@ -22,7 +22,7 @@ def bytes_per_token(slices: Iterable[pa.Table], encoder: Encoder) -> dict[str, f
     for part in slices:
         pieces = pc.cast(part["piece"], pa.large_binary())
         counts = part["count"].to_numpy()
-        tokens = counts * encoder.encode_column(pieces, append_eos=False)[1]
+        tokens = counts * encoder.encode_pieces(pieces)[1]
         sizes = counts * np.diff(text_buffers(pieces)[1])
         names = part["language"].combine_chunks().dictionary_encode()
         numbers = names.indices.to_numpy()

@@ -20,6 +20,7 @@ class VocabularySizes:
 
     vocab_size: int
     padded_vocab_size: int
+    reserved: int = 0  # the last ids of the vocabulary, kept for later use
 
     @property
     def spare(self) -> int:
@@ -29,11 +30,16 @@ class VocabularySizes:
     @property
     def merges(self) -> int:
         """Merges that training has to find."""
-        return self.vocab_size - FIRST_MERGE_ID
+        return self.vocab_size - self.reserved - FIRST_MERGE_ID
 
 
 def fit_sizes(
-    vocab_size: int, *, divisible_by: int = 128, tensor_parallel: int = 4, padded_vocab_size: int | None = None
+    vocab_size: int,
+    *,
+    divisible_by: int = 128,
+    tensor_parallel: int = 4,
+    padded_vocab_size: int | None = None,
+    reserved: int = 0,
 ) -> VocabularySizes:
     """The sizes of a vocabulary, with the smallest possible padding if `padded_vocab_size` is None.
 
@@ -45,15 +51,17 @@ def fit_sizes(
             f"divisible_by ({divisible_by}) and tensor_parallel ({tensor_parallel}) must be at least 1.",
             hint="BLOOM used 128 and 4.",
         )
-    if vocab_size < FIRST_MERGE_ID:
+    if vocab_size < FIRST_MERGE_ID + reserved:
+        kept = f", and {reserved:,} are reserved" if reserved else ""
         raise TokenizerError(
             f"vocab_size {vocab_size:,} is too small for a byte-level vocabulary.",
-            hint=f"It takes at least {FIRST_MERGE_ID}: {len(SPECIAL_TOKENS)} special tokens and 256 bytes.",
+            hint=f"It takes at least {FIRST_MERGE_ID + reserved:,}: {len(SPECIAL_TOKENS)} special tokens and "
+            f"256 bytes{kept}.",
         )
     step = divisible_by * tensor_parallel
     smallest = -(-vocab_size // step) * step
     if padded_vocab_size is None:
-        return VocabularySizes(vocab_size, smallest)
+        return VocabularySizes(vocab_size, smallest, reserved)
     rule = f"a multiple of {divisible_by:,} x {tensor_parallel:,} = {step:,} (divisible_by x tensor_parallel)"
     below, above = padded_vocab_size // step * step, -(-padded_vocab_size // step) * step
     if padded_vocab_size < vocab_size:
@@ -68,7 +76,7 @@ def fit_sizes(
             f"padded_vocab_size {padded_vocab_size:,} is not {rule}.",
             hint=f"Set it to {nearest}; {vocab_size:,} tokens need at least {smallest:,}.",
         )
-    return VocabularySizes(vocab_size, padded_vocab_size)
+    return VocabularySizes(vocab_size, padded_vocab_size, reserved)
 
 
 def check_merges_found(found: int, sizes: VocabularySizes, minimum_frequency: int) -> None:
@@ -79,5 +87,5 @@ def check_merges_found(found: int, sizes: VocabularySizes, minimum_frequency: in
     raise TokenizerError(
         f"vocab_size {sizes.vocab_size:,} needs {sizes.merges:,} merges, "
         f"but the corpus holds only {found:,} distinct ones{rarity}.",
-        hint=f"Use more text, or set vocab_size to at most {FIRST_MERGE_ID + found:,}.",
+        hint=f"Use more text, or set vocab_size to at most {FIRST_MERGE_ID + found + sizes.reserved:,}.",
     )

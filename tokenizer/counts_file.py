@@ -1,4 +1,4 @@
-"""The count table: (language, piece, count), sorted by language and piece, in memory and as Parquet.
+"""The count table: (language, source, piece, count), sorted by the first three, in memory and as Parquet.
 
 Pieces are bytes, not text: nothing promises that a corpus is valid UTF-8 once it has been cut. The order makes
 equal counts give equal files, and lets any number of tables be merged as streams.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,17 +21,22 @@ from tokenizer.piece_table import PieceTable
 COUNT_SCHEMA = pa.schema(
     [
         pa.field("language", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
         pa.field("piece", pa.binary(), nullable=False),
         pa.field("count", pa.int64(), nullable=False),
     ]
 )
-_ORDER = [("language", "ascending"), ("piece", "ascending")]
+_KEYS = ["language", "source", "piece"]
+_ORDER = [(name, "ascending") for name in _KEYS]
 _ROWS = 1 << 16  # of a slice and of a row group
 _LONGEST_PIECE = 2**31 - 1  # Arrow's `binary` has 32-bit offsets
 
 
-def sorted_counts(counted: PieceTable, languages: Sequence[str]) -> Iterator[pa.Table]:
-    """The table's content in order, in slices; group g of `counted` is languages[g]."""
+Group = tuple[str, str]  # language and source
+
+
+def sorted_counts(counted: PieceTable, names: Sequence[Group]) -> Iterator[pa.Table]:
+    """The table's content in order, in slices; group g of `counted` is names[g]."""
     arena, starts, lengths, groups, counts = counted.entries()
     if len(counted) and int(lengths.max()) > _LONGEST_PIECE:
         raise TokenizerError(
@@ -41,15 +47,15 @@ def sorted_counts(counted: PieceTable, languages: Sequence[str]) -> Iterator[pa.
     pieces = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(counted), [None, pa.py_buffer(offsets), pa.py_buffer(arena[: counted.arena_bytes])]
     )
-    alphabetical = sorted(range(len(languages)), key=languages.__getitem__)
-    ranks = np.empty(len(languages), np.int32)
-    ranks[alphabetical] = np.arange(len(languages), dtype=np.int32)
-    table = pa.table({"language": ranks[groups], "piece": pieces, "count": np.ascontiguousarray(counts)})
-    order = pc.sort_indices(table, sort_keys=_ORDER)
-    names = pa.array([languages[index] for index in alphabetical], pa.string())
+    alphabetical = sorted(range(len(names)), key=names.__getitem__)
+    ranks = np.empty(len(names), np.int32)
+    ranks[alphabetical] = np.arange(len(names), dtype=np.int32)
+    table = pa.table({"group": ranks[groups], "piece": pieces, "count": np.ascontiguousarray(counts)})
+    order = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("piece", "ascending")])
+    languages, sources = (pa.array([names[index][side] for index in alphabetical], pa.string()) for side in (0, 1))
     for start in range(0, len(table), _ROWS):
         part = table.take(order.slice(start, _ROWS))
-        columns = [names.take(part["language"]), part["piece"], part["count"]]
+        columns = [languages.take(part["group"]), sources.take(part["group"]), part["piece"], part["count"]]
         yield pa.Table.from_arrays(columns, COUNT_SCHEMA.names).cast(COUNT_SCHEMA)
 
 
@@ -94,6 +100,18 @@ def read_counts(path: str) -> Iterator[pa.Table]:
 
 
 def sort_counts(table: pa.Table) -> pa.Table:
-    """A table with equal (language, piece) rows added up, sorted."""
-    summed = table.group_by(["language", "piece"], use_threads=False).aggregate([("count", "sum")])
+    """A table with equal (language, source, piece) rows added up, sorted."""
+    summed = table.group_by(_KEYS, use_threads=False).aggregate([("count", "sum")])
     return summed.rename_columns(COUNT_SCHEMA.names).sort_by(_ORDER).cast(COUNT_SCHEMA)
+
+
+def group_numbers(table: pa.Table) -> tuple[list[Group], npt.NDArray[np.int64]]:
+    """The groups (language, source) of a slice, and the number of each row's group."""
+    languages, sources = (table[name].combine_chunks().dictionary_encode() for name in ("language", "source"))
+    if not len(table):
+        return [], np.empty(0, np.int64)
+    width = len(sources.dictionary)
+    joint = languages.indices.to_numpy().astype(np.int64) * width + sources.indices.to_numpy()
+    found, numbers = np.unique(joint, return_inverse=True)
+    names = languages.dictionary.to_pylist(), sources.dictionary.to_pylist()
+    return [(names[0][number // width], names[1][number % width]) for number in found.tolist()], numbers

@@ -1,17 +1,19 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""Text -> token ids, and back, for every BLOOM-family `tokenizer.json`.
+"""Text -> token ids, and back, for every byte-level `tokenizer.json` of ours or of BLOOM's family.
 
 Ids equal those of Hugging Face with `encode_special_tokens=True`: a document that contains the characters
 `</s>` is encoded as these characters, so no text can forge a control token. The bytes are walked once; a piece
 seen before is looked up in a cache, which is emptied when it is full, so memory stays bounded whatever the
 corpus. Time is linear in the text, but for a logarithm in single pieces of more than 64 bytes.
 
+BLOOM's pre-tokenizer is part of the kernel; other pre-tokenizers cut the text first, slowly (`pretokenizers`), and
+a vocabulary with byte fallback is served by `byte_fallback.LibraryEncoder`, which `Encoder.from_file` also returns.
 An `Encoder` is not to be shared between threads: give each its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,8 @@ from tokenizer.merge_piece import SHORT_PIECE, merge_long, merge_short, new_scra
 from tokenizer.merge_table import make_merge_table
 from tokenizer.piece_table import COUNT, Table, clear_table, entry_of, new_table
 from tokenizer.pretokenize import piece_end
-from tokenizer.tokenizer_file import TokenizerFile, read_tokenizer
+from tokenizer.pretokenizers import BLOOM, Patterns, Splitter
+from tokenizer.tokenizer_file import TokenizerFile, check_content_of, is_library_model, load_content
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -42,8 +45,9 @@ _TEXT, _PLACE, _WRITTEN, _OF_TEXT, _CACHED = range(5)
 
 
 @kernel
-def _encode(data, offsets, end_id, merge_table, cache, cached_ids, scratch, cursor, out, lengths):
-    """Encode the texts from `cursor` (text, place in it, ids written, ids of this text, cached ids) on.
+def _encode(data, offsets, whole, end_id, merge_table, cache, cached_ids, scratch, cursor, out, lengths):
+    """Encode the texts from `cursor` (text, place in it, ids written, ids of this text, cached ids) on. Each text is
+    cut into pieces unless it is `whole` one.
 
     Returns 0 when all are done; stops at a piece for which `scratch` is too small and returns its length.
     """
@@ -55,7 +59,7 @@ def _encode(data, offsets, end_id, merge_table, cache, cached_ids, scratch, curs
         place = max(offsets[text], cursor[_PLACE])
         stop = offsets[text + 1]
         while place < stop:
-            end = piece_end(data, place, stop)
+            end = stop if whole else piece_end(data, place, stop)
             length = end - place
             if length == 1:
                 out[written] = byte_ids[data[place]]
@@ -108,34 +112,58 @@ class Encoder:
         self._cached = 0  # places of `_cached_ids` in use
         self._scratch = new_scratch(_USUAL_PIECE)
         self._special = set(tokenizer.special_ids.values())
+        self._splitter = None if tokenizer.patterns == BLOOM else Splitter(tokenizer.patterns)
 
-    @classmethod
-    def from_file(cls, path: str) -> Encoder:
-        """Load a `tokenizer.json`. Raises TokenizerError if it is not of BLOOM's family."""
-        return cls(read_tokenizer(str(path)))
+    @staticmethod
+    def from_file(path: str) -> Encoder:
+        """Load a `tokenizer.json`. Raises TokenizerError if it is none that we can use."""
+        content = load_content(str(path))
+        if is_library_model(content):
+            from tokenizer.byte_fallback import LibraryEncoder  # which is an Encoder itself
+
+            return LibraryEncoder(content, str(path))
+        return Encoder(check_content_of(content, str(path)))
+
+    @property
+    def tokens(self) -> list[bytes]:
+        """The bytes of each token by id (special tokens: their names; unused ids: empty)."""
+        return self._tokenizer.tokens
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """Special tokens by name; text never encodes to one."""
+        return self._tokenizer.special_ids
+
+    @property
+    def patterns(self) -> Patterns:
+        """The regular expressions of the pre-tokenizer."""
+        return self._tokenizer.patterns
 
     @property
     def vocab_size(self) -> int:
         """Tokens that exist; ids are below it."""
-        return len(self._tokenizer.tokens)
+        return len(self.tokens)
 
     @property
     def end_id(self) -> int:
         """The id of `</s>`, which ends each document. Raises TokenizerError if the tokenizer has none."""
         name = SPECIAL_TOKENS[END_ID]
-        if name not in self._tokenizer.special_ids:
+        if name not in self.special_ids:
             raise TokenizerError(f"the tokenizer has no special token {name} to end documents with.")
-        return self._tokenizer.special_ids[name]
+        return self.special_ids[name]
 
     def encode(self, text: str | bytes) -> Int32:
         """Token ids, int32. Bytes may be any; a string must not hold lone surrogates (TokenizerError)."""
-        if isinstance(text, str):
-            try:
-                text = text.encode()
-            except UnicodeEncodeError as error:
-                raise TokenizerError(f"the text is no valid Unicode ({error}).", hint="Repair or drop it.") from error
-        data = np.frombuffer(text, np.uint8)
-        return self._encode(data, np.array([0, len(data)], np.int64), _NO_ID)[0]
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str | bytes]) -> list[Int32]:
+        """The token ids of each text of a list; see `encode`."""
+        try:
+            raw = [text.encode() if isinstance(text, str) else text for text in texts]
+        except UnicodeEncodeError as error:
+            raise TokenizerError(f"the text is no valid Unicode ({error}).", hint="Repair or drop it.") from error
+        ids, lengths = self.encode_column(pa.array(raw, pa.large_binary()), append_eos=False)
+        return np.split(ids, np.cumsum(lengths)[:-1]) if raw else []
 
     def encode_column(self, column: pa.Array | pa.ChunkedArray, append_eos: bool) -> tuple[Int32, Int64]:
         """Ids of all texts of an Arrow column, one after the other, and how many each has.
@@ -144,12 +172,28 @@ class Encoder:
         empty one; its id is counted in the lengths. Nulls are empty texts.
         """
         end_id = self.end_id if append_eos else _NO_ID
-        data, offsets = text_buffers(column)
+        if self._splitter is None:
+            return self._encode_blocks(*text_buffers(column), False, end_id)
+        pieces, numbers = self._splitter.split_column(column)
+        ids, lengths = self.encode_pieces(pieces)
+        totals = np.diff(np.concatenate([[0], np.cumsum(lengths)])[np.concatenate([[0], np.cumsum(numbers)])])
+        if append_eos:
+            ids = np.insert(ids, np.cumsum(totals), np.int32(end_id))
+            totals += 1
+        return ids, totals
+
+    def encode_pieces(self, pieces: pa.Array | pa.ChunkedArray) -> tuple[Int32, Int64]:
+        """Ids of pieces as a pre-tokenizer cut them, as `encode_column` does of texts, without cutting them again."""
+        return self._encode_blocks(*text_buffers(pieces), True, _NO_ID)
+
+    def _encode_blocks(
+        self, data: npt.NDArray[np.uint8], offsets: Int64, whole: bool, end_id: int
+    ) -> tuple[Int32, Int64]:
         ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
         first = 0
         while first < len(offsets) - 1:
             last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, "right")) - 1)
-            block_ids, block_lengths = self._encode(data, offsets[first : last + 1], end_id)
+            block_ids, block_lengths = self._encode(data, offsets[first : last + 1], whole, end_id)
             ids.append(block_ids)
             lengths.append(block_lengths)
             first = last
@@ -157,7 +201,7 @@ class Encoder:
 
     def decode_bytes(self, ids: Iterable[int] | Int32, *, skip_special_tokens: bool = True) -> bytes:
         """The bytes that the ids stand for. Raises TokenizerError for an id that no token has."""
-        tokens = self._tokenizer.tokens
+        tokens = self.tokens
         numbers = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64).ravel()
         wrong = numbers[(numbers < 0) | (numbers >= len(tokens))]
         if wrong.size:
@@ -169,7 +213,7 @@ class Encoder:
         """The text that the ids stand for; bytes that are no UTF-8 (a cut character) become U+FFFD."""
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(errors="replace")
 
-    def _encode(self, data: npt.NDArray[np.uint8], offsets: Int64, end_id: int) -> tuple[Int32, Int64]:
+    def _encode(self, data: npt.NDArray[np.uint8], offsets: Int64, whole: bool, end_id: int) -> tuple[Int32, Int64]:
         texts = len(offsets) - 1
         out = np.empty(int(offsets[-1] - offsets[0]) + texts, np.int32)
         lengths = np.empty(texts, np.int64)
@@ -178,8 +222,9 @@ class Encoder:
         scratch = self._scratch
         while True:
             length = _encode(
-                data, offsets, end_id, self._merges, self._cache, self._cached_ids, scratch, cursor, out, lengths
-            )
+                data, offsets, whole, end_id, self._merges, self._cache, self._cached_ids, scratch, cursor, out,
+                lengths,
+            )  # fmt: skip
             self._cached = int(cursor[_CACHED])
             if length == 0:
                 return out[: cursor[_WRITTEN]].copy(), lengths

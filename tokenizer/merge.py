@@ -15,7 +15,7 @@ import pyarrow as pa
 from roots_pipeline.core.tasks import Commit
 from tokenizer.counts_file import read_counts, sort_counts, write_counts
 
-Key = tuple[str, bytes]
+Key = tuple[str, str, bytes]
 
 
 def merge_counts(streams: Iterable[Iterator[pa.Table]]) -> Iterator[pa.Table]:
@@ -55,11 +55,12 @@ class _Source:
 
     def _key(self, row: int) -> Key:
         assert self._rows is not None
-        return self._rows["language"][row].as_py(), self._rows["piece"][row].as_py()
+        language, source, piece = (self._rows[name][row].as_py() for name in ("language", "source", "piece"))
+        return language, source, piece
 
 
 def merge_shards(commit: Commit, inputs: list[str], output: str) -> dict[str, Any]:
-    """Task: merge count files into one. Result: `pieces` and, by language, `pieces` and `occurrences`."""
+    """Task: merge count files into one. Result: rows (`pieces`) and, by language, rows and `occurrences`."""
     languages: dict[str, dict[str, int]] = {}
     with commit.file(output) as temporary:
         rows = write_counts(temporary, _noted(merge_counts(map(read_counts, inputs)), languages))

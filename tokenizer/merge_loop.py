@@ -12,7 +12,7 @@ and merges too. Hence each pair enters the queue once, with all its positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from tokenizer.bytestring import copy_bytes
 from tokenizer.merge_step import GROUP_COLUMNS, Scratch, queue_new_pairs, replace_pair, update_counts
 from tokenizer.pair_queue import COUNT, drop_first, move_pairs, new_pairs, pair_slot, replace_first
 from tokenizer.piece_table import ENTRIES, START, PieceTable, entry_of
-from tokenizer.training_text import Cells, first_pairs
+from tokenizer.training_text import Candidates, Cells, first_pairs
 
 Int64 = npt.NDArray[np.int64]
 
@@ -104,11 +104,20 @@ def _merge_on(cells, tokens, lengths, pairs, queue, occurrences, scratch, spelli
 class MergeLoop:
     """BPE training under way. Iterating runs it: each item is an (n, 3) int64 block, pair, new id, count."""
 
-    def __init__(self, cells: Cells, vocab_size: int, minimum_frequency: int, longest: int) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        vocab_size: int,
+        minimum_frequency: int,
+        longest: int,
+        start: tuple[Sequence[bytes], Candidates] | None = None,
+    ) -> None:
+        """`start`: tokens of an earlier vocabulary, which the cells already hold, and the pairs that stand there."""
         self._cells = cells
-        self._pairs, self._queue, self._occurrences = first_pairs(cells)
+        learned, candidates = start or ((), None)
+        self._pairs, self._queue, self._occurrences = candidates or first_pairs(cells)
         self._limits = np.array([vocab_size, minimum_frequency, longest], np.int64)
-        self.tokens = _first_tokens()
+        self.tokens = _first_tokens(learned)
         size = max(vocab_size, len(self.tokens)) + 1
         self._lengths = np.zeros(size, np.int32)
         self._lengths[: len(self.tokens)] = self.tokens.entries()[2]
@@ -157,10 +166,10 @@ class MergeLoop:
             self._pairs = larger
 
 
-def _first_tokens() -> PieceTable:
-    """The special tokens and the bytes, so that an entry's number is its token id."""
+def _first_tokens(learned: Sequence[bytes]) -> PieceTable:
+    """The special tokens, the bytes and what was learned before, so that an entry's number is its token id."""
     tokens = PieceTable()
-    spelled = [name.encode() for name in SPECIAL_TOKENS] + [bytes([byte]) for byte in BYTES_BY_ID]
+    spelled = [name.encode() for name in SPECIAL_TOKENS] + [bytes([byte]) for byte in BYTES_BY_ID] + [*learned]
     offsets = np.cumsum([0, *map(len, spelled)], dtype=np.int64)
     zeros = np.zeros(len(spelled), np.int64)
     tokens.add_pieces(np.frombuffer(b"".join(spelled), np.uint8), offsets, zeros.astype(np.int32), zeros)

@@ -1,7 +1,7 @@
 """The step itself: RUN/corpus in, RUN/tokenizer out: counts, vocabulary, files for Hugging Face, manifest.
 
-Order of work: count (`count_corpus`, skipped where nothing changed), weigh, train, export, measure. The same
-run a second time does none of it; a changed vocabulary size or weight counts nothing anew.
+Order of work: sample and count (`count_corpus`, skipped where nothing changed), weigh, learn or take over, export,
+measure. The same run a second time does none of it; a changed vocabulary size or weight counts nothing anew.
 """
 
 from __future__ import annotations
@@ -11,63 +11,56 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import fingerprint, hash_file, join, lock_folder, size_of, sweep_temporaries
 from roots_pipeline.core.tasks import Commit, Engine, Task, run_task
-from tokenizer.alphabet import FIRST_MERGE_ID
-from tokenizer.bpe import train_bpe
 from tokenizer.compression import bytes_per_token
 from tokenizer.config import TokenizerRecipe
-from tokenizer.constraint import check_merges_found
+from tokenizer.constraint import VocabularySizes
 from tokenizer.content import whole_result
-from tokenizer.count_corpus import COUNTS, count_corpus
-from tokenizer.counts_file import read_counts
+from tokenizer.count_corpus import COUNTS, CorpusCounts, count_corpus
+from tokenizer.counts_file import Group, read_counts
 from tokenizer.encode import Encoder
-from tokenizer.export import FILES, tokenizer_files
-from tokenizer.weights import integer_weights, weigh
+from tokenizer.export import FILES
+from tokenizer.learn import learn_byte_fallback, learn_byte_level, take_over
+from tokenizer.pretokenizers import choice_of
+from tokenizer.sampling.config import Proportional
+from tokenizer.sampling.sample import group_ratios
 
-_TRAIN_VERSION = 1  # raise it when the same counts would give another tokenizer
+_TRAIN_VERSION = 2  # raise it when the same counts would give another tokenizer
 _SHAPE = {"divisible_by", "tensor_parallel", "padded_vocab_size"}  # of the embedding: no merge depends on it
 
 
 def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress: Progress) -> Manifest:
-    """Train or complete the tokenizer of a run and return its manifest.
+    """Train, take over or complete the tokenizer of a run and return its manifest.
 
-    Raises TokenizerError (impossible sizes, too few merges, bad weights), StaleDataError (no finished corpus),
-    EmptyOutputError (a corpus without text), StorageError.
+    Raises TokenizerError (impossible sizes, too few merges, bad weights, an unusable tokenizer file), StaleDataError
+    (no finished corpus), EmptyOutputError (a corpus without text), StorageError.
     """
     folder = join(run, "tokenizer")
+    recipe = _with_size_of_import(recipe)
     sizes = recipe.sizes
+    _check_byte_fallback(recipe)
     started = time.time()
     with lock_folder(folder):
         sweep_temporaries(folder)
-        counted = count_corpus(engine, join(run, "corpus"), folder)
+        counted = count_corpus(engine, join(run, "corpus"), folder, recipe.patterns, recipe.sampling)
         settings = recipe.model_dump(mode="json", exclude=_SHAPE)
-        mark = fingerprint(["train", _TRAIN_VERSION, settings, counted.fingerprint])
+        outside = [hash_file(path) for path in (recipe.continue_from, recipe.existing) if path is not None]
+        mark = fingerprint(["train", _TRAIN_VERSION, settings, outside, counted.fingerprint])
         task = Task("train", join(folder, ".work", "train.json"), mark, train_and_export, {
-            "counts": counted.path, "folder": folder, "languages": sorted(counted.languages), "recipe": recipe,
+            "counts": counted.path, "folder": folder, "recipe": recipe, "ratios": _ratios(recipe, counted),
+            "texts": [shard.path for shard in counted.shards],
         })  # fmt: skip
         result = whole_result(task)
         if result is None:
             with progress.stage("merge pairs", sizes.merges) as bar:
-                result = run_task(replace(task, arguments={**task.arguments, "advance": bar.advance}))
-        files = {
-            name: {"size": size_of(join(folder, name)), "xxh3": hash_file(join(folder, name))}
-            for name in (*FILES, COUNTS)
-        }
-        manifest = write_manifest(
-            folder,
-            "tokenizer",
-            config=recipe.model_dump(mode="json"),
-            inputs={"corpus": counted.corpus, "documents": counted.documents, "bytes": counted.bytes},
-            counts={
-                "vocab_size": sizes.vocab_size, "padded_vocab_size": sizes.padded_vocab_size, "spare": sizes.spare,
-                "merges": sizes.merges, **result, "languages": counted.languages,
-            },
-            fingerprint=fingerprint(files[FILES[0]]["xxh3"]),  # later steps depend on the ids and nothing else
-            files=files,
-        )  # fmt: skip
+                result = run_task(replace(task, arguments={
+                    **task.arguments, "advance": bar.advance, "say": progress.say,
+                }))  # fmt: skip
+        manifest = _write_manifest(folder, recipe, sizes, counted, result)
         note_history(folder, started, step="tokenizer", vocab_size=sizes.vocab_size)
     return manifest
 
@@ -76,39 +69,77 @@ def train_and_export(
     commit: Commit,
     counts: str,
     folder: str,
-    languages: list[str],
     recipe: TokenizerRecipe,
+    ratios: dict[Group, float],
+    texts: list[str],
     advance: Callable[[int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Task: learn the merges from a count table and write the files. `advance` hears of new merges.
+    """Task: learn the merges from a count table and write the files.
 
-    Result: `pieces`, the number of distinct ones, and `bytes_per_token` by language. Raises TokenizerError.
+    `ratios`: how often each occurrence of a group counts; `texts`: the counted documents, for those who cannot learn
+    from counts. `advance` hears of new merges, `say` of the memory needed. Result: `pieces`, the number of distinct
+    ones, `bytes_per_token` by language, and what pruning left out. Raises TokenizerError.
     """
-    weights, scale = integer_weights(recipe.language_weights, languages)
-    pieces = weigh(read_counts(counts), weights, scale)
-    done = FIRST_MERGE_ID
-
-    def on_progress(tokens: int) -> None:
-        nonlocal done
-        if advance is not None:
-            advance(tokens - done)
-        done = tokens
-
-    vocabulary = train_bpe(
-        pieces.data,
-        pieces.offsets,
-        pieces.counts,
-        recipe.vocab_size,
-        minimum_frequency=recipe.minimum_frequency * scale,
-        max_token_length=recipe.max_token_length,
-        on_progress=on_progress,
-    )
-    check_merges_found(len(vocabulary.merges), recipe.sizes, recipe.minimum_frequency)
-    for name, content in tokenizer_files(vocabulary).items():
+    if recipe.existing is not None:
+        files, facts = take_over(recipe.existing)
+    elif recipe.pretokenizer == "sentencepiece":
+        files, facts = learn_byte_fallback(recipe, texts)
+    else:
+        files, facts = learn_byte_level(recipe, counts, ratios, advance or (lambda _: None), say or (lambda _: None))
+    for name, content in files.items():
         with commit.file(join(folder, name)) as temporary, open(temporary, "wb") as out:
             out.write(content)
     packed = bytes_per_token(read_counts(counts), Encoder.from_file(join(folder, FILES[0])))
-    return {
-        "pieces": len(pieces.counts),
-        "bytes_per_token": {name: round(value, 4) for name, value in packed.items()},
+    return {**facts, "bytes_per_token": {name: round(value, 4) for name, value in packed.items()}}
+
+
+def _with_size_of_import(recipe: TokenizerRecipe) -> TokenizerRecipe:
+    """The recipe with the vocabulary size and the pre-tokenizer of the tokenizer that is to be imported."""
+    if recipe.existing is None:
+        return recipe
+    encoder = Encoder.from_file(recipe.existing)
+    _ = encoder.end_id  # the chain ends every document with it
+    pretokenizer, digits = choice_of(encoder.patterns)
+    return recipe.model_copy(update={
+        "vocab_size": encoder.vocab_size, "reserved": 0, "pretokenizer": pretokenizer, "digits": digits,
+    })  # fmt: skip
+
+
+def _check_byte_fallback(recipe: TokenizerRecipe) -> None:
+    if recipe.pretokenizer != "sentencepiece" or recipe.existing is not None:
+        return
+    weighted = recipe.sampling.apply == "weights" and not isinstance(recipe.sampling, Proportional)
+    if weighted or recipe.language_weights or recipe.continue_from or recipe.digits != "whole":
+        raise TokenizerError(
+            "a vocabulary with byte fallback (pretokenizer: sentencepiece) is learned from documents, not from counts: "
+            "language_weights, continue_from, digits and sampling by weights do not work with it.",
+            hint="Use sampling with apply: documents.",
+        )
+
+
+def _ratios(recipe: TokenizerRecipe, counted: CorpusCounts) -> dict[Group, float]:
+    drawn = recipe.sampling.apply == "documents"
+    return dict.fromkeys(counted.sizes, 1.0) if drawn else group_ratios(recipe.sampling, counted.sizes)
+
+
+def _write_manifest(
+    folder: str, recipe: TokenizerRecipe, sizes: VocabularySizes, counted: CorpusCounts, result: dict[str, Any]
+) -> Manifest:
+    files = {
+        name: {"size": size_of(join(folder, name)), "xxh3": hash_file(join(folder, name))} for name in (*FILES, COUNTS)
     }
+    return write_manifest(
+        folder,
+        "tokenizer",
+        config=recipe.model_dump(mode="json", by_alias=True),
+        inputs={"corpus": counted.corpus, "documents": counted.documents, "bytes": counted.bytes},
+        counts={
+            "vocab_size": sizes.vocab_size, "padded_vocab_size": sizes.padded_vocab_size, "spare": sizes.spare,
+            "merges": sizes.merges, **result, "languages": counted.languages,
+            **({"sample": counted.sample} if counted.sample else {}),
+        },
+        fingerprint=fingerprint(files[FILES[0]]["xxh3"]),  # later steps depend on the ids and nothing else
+        seeds={"sampling": recipe.sampling.seed} if recipe.sampling.draws else {},
+        files=files,
+    )  # fmt: skip

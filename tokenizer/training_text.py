@@ -61,10 +61,15 @@ def _lay_out(data, offsets, chosen, ids_of_bytes, ids, pieces):
         pieces[cell] = piece
 
 
+def pieces_with_pairs(offsets: Int64, counts: Int64) -> Int64:
+    """Numbers of the pieces that can hold a pair and have a positive count."""
+    return np.flatnonzero((np.diff(offsets) > 1) & (counts > 0))
+
+
 def lay_out(data: npt.NDArray[np.uint8], offsets: Int64, counts: Int64) -> Cells:
     """Cells of all pieces data[offsets[i]:offsets[i + 1]] that can hold a pair and have a positive count."""
     lengths = np.diff(offsets)
-    chosen = np.flatnonzero((lengths > 1) & (counts > 0))
+    chosen = pieces_with_pairs(offsets, counts)
     size = int((lengths[chosen] + 1).sum()) + 1
     ids, pieces = np.empty(size, np.int32), np.empty(size, np.int32)
     _lay_out(read_only(data), read_only(offsets), chosen, byte_ids(), ids, pieces)
@@ -105,19 +110,30 @@ def _note_positions(ids, positions, place_of):
             place_of[left, right] += 1
 
 
-def first_pairs(cells: Cells) -> tuple[Pairs, Queue, Occurrences]:
+Candidates = tuple[Pairs, Queue, Occurrences]
+
+
+def first_pairs(cells: Cells) -> Candidates:
     """All pairs of bytes in the cells, counted, queued and with their positions in ascending order."""
     totals = np.zeros((FIRST_MERGE_ID, FIRST_MERGE_ID), np.int64)
     numbers, place_of = np.zeros_like(totals), np.zeros_like(totals)
     _count_byte_pairs(*cells, totals, numbers)
     distinct, positions = int(np.count_nonzero(numbers)), int(numbers.sum())
-    pairs, queue = new_pairs(1 << 18), new_queue(distinct + (1 << 16))
-    kind = np.int32 if cells.ids.size <= _INT32_CELLS else np.int64
+    pairs, queue, occurrences = room_for(distinct, positions, cells.ids.size)
+    _start_lists(totals, numbers, pairs, queue, occurrences, place_of)
+    _note_positions(cells.ids, occurrences.positions, place_of)
+    return pairs, queue, occurrences
+
+
+def room_for(distinct: int, positions: int, cells: int) -> Candidates:
+    """Empty tables for that many distinct pairs at that many positions, with room to grow."""
+    size = 1 << 18
+    while size < 4 * distinct:
+        size *= 2
+    kind = np.int32 if cells <= _INT32_CELLS else np.int64
     occurrences = Occurrences(
         np.empty(positions + positions // 2 + 1024, kind),
         np.empty((distinct + (1 << 16), 2), np.int64),
         np.zeros(2, np.int64),
     )
-    _start_lists(totals, numbers, pairs, queue, occurrences, place_of)
-    _note_positions(cells.ids, occurrences.positions, place_of)
-    return pairs, queue, occurrences
+    return new_pairs(size), new_queue(distinct + (1 << 16)), occurrences

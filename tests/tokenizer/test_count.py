@@ -33,7 +33,9 @@ def expected(rows: Sequence[Row]) -> list[tuple[str, bytes, int]]:
 
 
 def rows_of(table: pa.Table) -> list[tuple[str, bytes, int]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    """Rows of a table whose documents all have the source "s"."""
+    assert set(table["source"].to_pylist()) <= {"s"}
+    return list(zip(*(column.to_pylist() for column in table.drop_columns("source").columns), strict=True))
 
 
 def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
@@ -100,12 +102,12 @@ def test_shards_beyond_memory_give_the_same_bytes(sample: Path, tmp_path: Path, 
     assert rows_of(pa.concat_tables(read_counts(str(tmp_path / "all.parquet")))) == expected(rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.parquet", "few.parquet", "shard.parquet"]
     assert result["documents"] == 40 and result["bytes"] == sum(len(text.encode()) for text, _ in rows)
-    assert result["languages"]["und"]["documents"] == 13
+    assert result["groups"]["und"]["s"]["documents"] == 13
 
 
 def test_an_empty_shard(tmp_path: Path) -> None:
     result = count_shard(Commit(), write_shard(tmp_path / "s.parquet", []), str(tmp_path / "c.parquet"))
-    assert result == {"documents": 0, "bytes": 0, "languages": {}}
+    assert result == {"documents": 0, "bytes": 0, "groups": {}}
     assert pq.read_table(tmp_path / "c.parquet").num_rows == 0
 
 
@@ -116,7 +118,7 @@ def test_a_shard_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"cut\.parquet"):
         count_shard(Commit(), str(cut), str(tmp_path / "c.parquet"))
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "columns.parquet")
-    with pytest.raises(SourceError, match="no column language"):
+    with pytest.raises(SourceError, match="no column language and no column source"):
         count_shard(Commit(), str(tmp_path / "columns.parquet"), str(tmp_path / "c.parquet"))
     with pytest.raises(SourceError, match=r"none\.parquet"):
         count_shard(Commit(), str(tmp_path / "none.parquet"), str(tmp_path / "c.parquet"))

@@ -25,7 +25,7 @@ tables = st.lists(st.dictionaries(keys, st.integers(0, 2**50), max_size=12), max
 
 def table_of(counts: Counts) -> pa.Table:
     rows = sorted(counts.items())
-    columns = [[k[0] for k, _ in rows], [k[1] for k, _ in rows], [count for _, count in rows]]
+    columns = [[k[0] for k, _ in rows], ["s"] * len(rows), [k[1] for k, _ in rows], [count for _, count in rows]]
     return pa.table(dict(zip(COUNT_SCHEMA.names, columns, strict=True)), COUNT_SCHEMA)
 
 
