@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
@@ -53,6 +54,11 @@ class Reader(Protocol):
     version: ClassVar[int]
 
     @property
+    def normalise_text(self) -> Literal["nfc", "ftfy"] | None:
+        """What `read_files` does to the text of every document."""
+        ...
+
+    @property
     def suffixes(self) -> tuple[str, ...]:
         """Endings of the files it reads, for `discover`."""
         ...
@@ -72,12 +78,21 @@ class Origin:
 
     `source` fills the column of that name. `root` is the path the recipe gave (file, folder, pattern or URL):
     names of files, which stand in ids, are relative to it, so that they do not depend on where the data lie.
+    `normalise_text` changes the text of every document: `nfc` composes characters (Unicode's normal form C),
+    `ftfy` also repairs text that was decoded with the wrong charset.
     """
 
     source: str
     root: str = ""
     language: str | None = None
     license: str | None = None
+    normalise_text: Literal["nfc", "ftfy"] | None = None
+
+    def __post_init__(self) -> None:
+        """Check settings; readers with keys of their own call it first."""
+        if self.normalise_text == "ftfy" and find_spec("ftfy") is None:
+            raise RecipeError("`normalise_text: ftfy` needs the package ftfy, which is not installed.",
+                              where=f"source '{self.source}'", hint="Install it: pip install ftfy")
 
     def require_at_most_one(self, **settings: object) -> None:
         """Raise RecipeError if more than one of these settings has a value: which one wins is a guess."""

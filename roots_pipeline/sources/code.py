@@ -41,6 +41,7 @@ class Code(Origin):
     max_file_bytes: int = 1_048_576
 
     def __post_init__(self) -> None:
+        Origin.__post_init__(self)
         if self.max_file_bytes < 1:
             raise RecipeError(f"`max_file_bytes` is {self.max_file_bytes}; it must be at least 1.",
                               where=f"source '{self.source}'")

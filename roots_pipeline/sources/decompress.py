@@ -35,11 +35,16 @@ class Damage:
     head: bytes = b""
 
 
+class MemberStart:
+    """Stands before the content of each compressed member, in the stream that `members` gives."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """`start` finds the header of a member; `expand(decoder, data)` takes `piece` bytes at a time."""
+    """`magic` begins a member, `start` tells one from chance; `expand(decoder, data)` takes `piece` bytes at a time."""
 
     name: str
+    magic: re.Pattern[bytes]
     start: re.Pattern[bytes]
     piece: int
     decoder: Callable[[], Any]
@@ -48,14 +53,16 @@ class _Format:
 
 _FORMATS = (
     _Format(
-        "gzip",  # RFC 1952, 2.3: reserved flags 0, extra flags 0, 2 or 4, a known operating system
-        re.compile(rb"\x1f\x8b\x08[\x00-\x1f].{4}[\x00\x02\x04][\x00-\x0d\xff]", re.DOTALL),
+        "gzip",  # RFC 1952, 2.3: reserved flags 0; usually extra flags 0, 2 or 4 and a known operating system
+        re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
+        re.compile(rb"\x1f\x8b\x08[\x00-\x1f].{4}[\x00\x02\x04][\x00-\x13\xff]", re.DOTALL),
         32 << 10,
         lambda: zlib.decompressobj(wbits=31),
         lambda decoder, data: decoder.decompress(data, _READ),
     ),
     _Format(
         "zstd",  # RFC 8878: a frame or a skippable frame
+        re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
         re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
         4 << 10,  # four bytes may stand for a block of 128 KiB
         # Archives made with --long=31 need a window of 2 GiB, which the library refuses by default.
@@ -76,13 +83,24 @@ def decompressed(handle: BinaryIO) -> Iterator[bytes | Damage]:
         if first.startswith(magic):
             yield Damage(f"this is {kind}, not plain, gzip or zstd text in UTF-8", first[:200])
             return
+    yield from _gathered(piece for piece in members(handle, first) if not isinstance(piece, MemberStart))
+
+
+def members(handle: BinaryIO, first: bytes) -> Iterator[bytes | Damage | MemberStart]:
+    """The same without gathering, with the borders between members. `first` was read from `handle` before."""
     for form in _FORMATS:
-        if form.start.match(first):
-            yield from _gathered(_Members(handle, first, form).read())
+        if form.magic.match(first):
+            yield from _Members(handle, first, form).read()
             return
     while first:
         yield first
         first = handle.read(_READ)
+
+
+def member_start(data: bytes) -> int:
+    """Where the first compressed member seems to begin; -1 if nowhere."""
+    places = (found.start() for form in _FORMATS if (found := form.start.search(data)))
+    return min(places, default=-1)
 
 
 def _gathered(pieces: Iterator[bytes | Damage]) -> Iterator[bytes | Damage]:
@@ -107,9 +125,10 @@ class _Members:
     def __init__(self, handle: BinaryIO, first: bytes, form: _Format) -> None:
         self._handle, self._data, self._at, self._form = handle, first, 0, form
 
-    def read(self) -> Iterator[bytes | Damage]:
+    def read(self) -> Iterator[bytes | Damage | MemberStart]:
         while self._more(_HEADER):
-            if self._form.start.match(self._data, self._at):
+            if self._form.magic.match(self._data, self._at):
+                yield MemberStart()
                 yield from self._member()
             elif self._data.count(0, self._at) == len(self._data) - self._at:
                 self._at = len(self._data)  # zero padding, as tapes and block devices leave it

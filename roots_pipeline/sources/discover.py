@@ -12,12 +12,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from fsspec.implementations.local import LocalFileSystem
 
 from roots_pipeline.core.errors import SourceError
-from roots_pipeline.sources.base import FileSlice
+from roots_pipeline.sources.base import FileSlice, Reader
 from roots_pipeline.sources.files import address, has_pattern, locate
 
 
@@ -37,6 +37,16 @@ def discover(path: str, suffixes: Sequence[str] = ()) -> list[FileSlice]:
     if not found:
         raise _nothing(path, search.seen, suffixes)
     return [FileSlice(name, found[name]) for name in sorted(found, key=str.encode)]
+
+
+@runtime_checkable
+class _KnowsItsFiles(Protocol):
+    def files(self, path: str) -> list[FileSlice]: ...
+
+
+def files_of(reader: Reader, path: str) -> list[FileSlice]:
+    """The files of a source: those the reader itself names, else those that `discover` finds by their endings."""
+    return reader.files(path) if isinstance(reader, _KnowsItsFiles) else discover(path, reader.suffixes)
 
 
 class _Search:

@@ -28,6 +28,7 @@ class Fields(Origin):
     max_document_bytes: int = MAX_DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
+        Origin.__post_init__(self)
         self.require_at_most_one(
             language=self.language, language_field=self.language_field, language_from=self.language_from)
         self.require_at_most_one(license=self.license, license_field=self.license_field)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Quarantined, Reader
+from roots_pipeline.sources.normalisation import normalised
 
 
 def read_files(
@@ -27,6 +28,8 @@ def read_files(
             if isinstance(item, Quarantined):
                 yield item
                 continue
+            if reader.normalise_text is not None:
+                item = normalised(item, reader.normalise_text)
             if held and rows + item.num_rows > BATCH_ROWS:
                 yield _together(held)
                 held, size, rows = [], 0, 0
