@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -62,7 +62,7 @@ VARIANTS = {
     "bf16": Variant({"precision": "bf16"}, loss=2e-3, norm=2e-2),
     "stochastic": Variant({"precision": "bf16-stochastic"}, loss=4e-3, norm=2e-2),
 }
-STEPS, STEPSSHORT, BATCH = 20, 6, 8
+STEPS, SHORT_STEPS, BATCH = 20, 6, 8
 # What --short runs: each layout's variants.
 SHORT = {
     "1x1x1": ("plain", "bf16"),
@@ -136,11 +136,10 @@ def differences(found: Sequence[tuple[float, float]], alone: Sequence[tuple[floa
     return max(abs(a[0] - b[0]) for a, b in pairs), max(abs(a[1] / b[1] - 1) for a, b in pairs)
 
 
-def run(folder: Path, *, short: bool) -> dict[str, Any]:
-    """All chosen runs, "model layout variant" -> what `train` found."""
+def run(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
+    """The chosen runs of one, two, four and eight processes, "model layout variant" -> what `train` found."""
     torch.set_num_threads(1)
-    steps = STEPSSHORT if short else STEPS
-    results: dict[str, Any] = {}
+    steps = SHORT_STEPS if short else STEPS
     for processes in (1, 2, 4, 8):
         layouts = [name for name, sizes in LAYOUTS.items() if math.prod(sizes) == processes]
         cases = [case for case in product(("bloom", "gopher"), layouts, VARIANTS) if chosen(*case[1:], short)]
@@ -153,8 +152,7 @@ def run(folder: Path, *, short: bool) -> dict[str, Any]:
             dist.destroy_process_group()
             return found
 
-        results |= run_world(processes, work, folder)
-    return results
+        yield run_world(processes, work, folder)
 
 
 def main() -> int:
@@ -163,20 +161,22 @@ def main() -> int:
     arguments.add_argument("--short", action="store_true")
     options = arguments.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    results = run(options.folder, short=options.short)
-    (options.folder / "layouts.json").write_bytes(orjson.dumps(results))
+    results: dict[str, Any] = {}
     wrong = 0
-    for name, found in results.items():
-        model, _, variant = name.split()
-        bounds = VARIANTS[variant]
-        steps = found["steps"]
-        loss, norm = differences(steps, results[f"{model} 1x1x1 {bounds.beside}"]["steps"])
-        fits = loss <= bounds.loss and norm <= bounds.norm and not found["drifted"]
-        wrong += not fits
-        print(
-            f"{name:<30} loss {steps[0][0]:.6f} to {steps[-1][0]:.6f}  largest differences: loss {loss:.1e}, "
-            f"norm {norm:.1e}{'' if fits else '  WRONG'} {' '.join(found['drifted'])}"
-        )
+    for world in run(options.folder, short=options.short):
+        results |= world
+        for name, found in world.items():
+            model, _, variant = name.split()
+            bounds, steps = VARIANTS[variant], found["steps"]
+            loss, norm = differences(steps, results[f"{model} 1x1x1 {bounds.beside}"]["steps"])
+            fits = loss <= bounds.loss and norm <= bounds.norm and not found["drifted"]
+            wrong += not fits
+            print(
+                f"{name:<30} loss {steps[0][0]:.6f} to {steps[-1][0]:.6f}  largest differences: loss {loss:.1e}, "
+                f"norm {norm:.1e}{'' if fits else '  WRONG'} {' '.join(found['drifted'])}",
+                flush=True,
+            )
+    (options.folder / "layouts.json").write_bytes(orjson.dumps(results))
     return int(wrong > 0)
 
 
