@@ -148,8 +148,8 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
     sizes: Counter[tuple[str, str]] = Counter()
     source = ColumnView(view)
     document_schema = pa.schema([field for field in schema if field.name not in ("verdict", "cause")])
-    with (commit.file(documents) as path, BatchWriter(path, document_schema) as good,
-          commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema)) as dropped):
+    with (commit.file(documents) as path, BatchWriter(path, document_schema, level=3) as good,
+          commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema), level=3) as dropped):
         for batch, _ in _stream(source, shard, set(source.schema.names), findings, maps):
             batch = _conform(batch, schema)
             mask, gone = kept(batch), removal.rows_of(batch)

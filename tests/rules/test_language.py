@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pycld2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,14 +42,32 @@ def test_share_of_the_second_language() -> None:
     assert 0.2 < mixed["second_language_share"] < 0.5
 
 
-def test_only_the_prefix_is_looked_at() -> None:
-    (row,) = identified(ENGLISH * 10 + FRENCH * 50, prefix_bytes=len(ENGLISH) * 10)
-    assert row["detected_language"] == "en"
+@pytest.mark.parametrize("quick", [0, 900])
+def test_of_mixed_text_only_the_prefix_is_looked_at(quick: int) -> None:
+    (row,) = identified(ENGLISH * 10 + FRENCH * 50, prefix_bytes=len(ENGLISH) * 10, quick_bytes=quick)
+    assert row["detected_language"] == "en" and row["language_score"] > 0.95
+
+
+def test_beginning_middle_and_end_suffice_for_text_in_one_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+    real = pycld2.detect
+
+    def detect(text: bytes, **options: bool) -> Any:
+        seen.append(text)
+        return real(text, **options)
+
+    monkeypatch.setattr(pycld2, "detect", detect)
+    for text, times in ((FRENCH * 50, 1), (FRENCH * 30 + ENGLISH * 20, 2), (FRENCH * 3, 1)):
+        seen.clear()
+        (row,) = identified(text, quick_bytes=900)
+        assert row["detected_language"] == "fr" and len(seen) == times
+        assert all(piece in text for piece in seen[0].decode().split("\n") if len(text) > 900)
 
 
 @pytest.mark.parametrize("size", range(1, 12))
-def test_the_prefix_never_cuts_a_character(size: int) -> None:
-    identified("日本語😀é" * 3, prefix_bytes=size)
+def test_no_character_is_cut(size: int) -> None:
+    identified("日本語😀é" * 3, prefix_bytes=size, quick_bytes=0)
+    identified("日本語😀é" * 3, prefix_bytes=size * 3, quick_bytes=size)
 
 
 def test_missing_languages_are_filled_in() -> None:
