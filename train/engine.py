@@ -15,6 +15,10 @@ from train.parallel.pipeline import ModelPipeline, check_equal_groups
 from train.parallel.topology import Place
 from train.precision import check_precision, precision_settings
 
+# Gradients are copied into one buffer to be reduced together, and back. Where there is nobody to reduce them with they
+# stay where they are: no buffer, and "buckets" of one gradient, which DeepSpeed does not copy.
+_NOTHING_TO_REDUCE = {"contiguous_gradients": False, "reduce_bucket_size": 1}
+
 
 def deepspeed_settings(config: TrainConfig, data_parallel: int) -> dict[str, Any]:
     """The dictionary that DeepSpeed is configured with."""
@@ -23,8 +27,7 @@ def deepspeed_settings(config: TrainConfig, data_parallel: int) -> dict[str, Any
         "train_micro_batch_size_per_gpu": config.micro_batch,
         "gradient_accumulation_steps": first_batch // (config.micro_batch * data_parallel),
         "gradient_clipping": config.clip,
-        # Gradients are gathered into one buffer to be reduced together; one process alone would only copy them.
-        "zero_optimization": {"stage": 1, "contiguous_gradients": data_parallel > 1},
+        "zero_optimization": {"stage": 1, **({} if data_parallel > 1 else _NOTHING_TO_REDUCE)},
         "steps_per_print": 10**12,
         # DeepSpeed would send each tensor-parallel process's share of the hidden states, as if all held the same.
         "pipeline": {
