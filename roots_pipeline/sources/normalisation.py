@@ -11,8 +11,6 @@ from typing import Literal
 
 import pyarrow as pa
 
-from roots_pipeline.core.documents import with_columns
-
 
 def normalised(batch: pa.RecordBatch, how: Literal["nfc", "ftfy"]) -> pa.RecordBatch:
     """The batch with its texts in normal form C (UAX #15), after ftfy's repairs if asked for."""
@@ -23,7 +21,9 @@ def normalised(batch: pa.RecordBatch, how: Literal["nfc", "ftfy"]) -> pa.RecordB
         return batch
     # A repair may bring forth half a surrogate pair, which UTF-8 cannot hold.
     safe = [text.encode("utf-8", "replace").decode() for text in changed]
-    return with_columns(batch, {"text": pa.array(safe, pa.large_string())})
+    columns = [pa.array(safe, pa.large_string()) if field.name == "text" else batch.column(field.name)
+               for field in batch.schema]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _composed(text: str) -> str:

@@ -36,6 +36,10 @@ _VERBATIM = frozenset(("pre", "textarea", "script", "style"))
 _HTML_SPACE = re.compile("[ \t\n\f\r]+")
 _RUN_OF_SPACE = re.compile(r"(\s)\s+")
 _WALK = ("start", "end", "comment", "pi")
+# Characters that a page may hold and lxml refuses; in the tree, private ones stand for them.
+_REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_STAND_IN = 0xF0000
+_STAND_INS = re.compile(f"[{chr(_STAND_IN)}-{chr(_STAND_IN + 0xFFFF)}]")
 _KEPT_COMMENT = re.compile(r"!|\[if\s")
 
 
@@ -64,7 +68,7 @@ def _drop_comments(root: Any) -> None:
         if not _KEPT_COMMENT.match(comment.text or ""):
             _remove(comment, comment.tail or "")
         elif comment.text.startswith("!"):
-            comment.text = comment.text[1:]
+            comment.text = _allowed(comment.text[1:])
 
 
 def _remove(element: Any, tail: str) -> None:
@@ -72,9 +76,9 @@ def _remove(element: Any, tail: str) -> None:
     parent, previous = element.getparent(), element.getprevious()
     parent.remove(element)
     if previous is not None:
-        previous.tail = (previous.tail or "") + tail
+        previous.tail = _allowed((previous.tail or "") + tail)
     else:
-        parent.text = (parent.text or "") + tail
+        parent.text = _allowed((parent.text or "") + tail)
 
 
 def _collapse_space(root: Any) -> None:
@@ -85,11 +89,11 @@ def _collapse_space(root: Any) -> None:
         if event == "start":
             verbatim += shown
             if element.text and not verbatim:
-                element.text = _HTML_SPACE.sub(" ", element.text)
+                element.text = _allowed(_HTML_SPACE.sub(" ", element.text))
         else:
             verbatim -= shown and event == "end"
             if element.tail and not verbatim:
-                element.tail = _HTML_SPACE.sub(" ", element.tail)
+                element.tail = _allowed(_HTML_SPACE.sub(" ", element.tail))
 
 
 def _remove_sub_trees(root: Any) -> None:
@@ -128,21 +132,30 @@ def _remove_keeping_tail(element: Any) -> None:
     if not tail:
         return
     if previous is None:
-        parent.text = tail if parent.text is None else _joined(parent.text, tail)
+        parent.text = _allowed(tail if parent.text is None else _joined(parent.text, tail))
     elif previous.tail is None:
-        previous.tail = tail
+        previous.tail = _allowed(tail)
     elif previous.text and previous.text.endswith(" ") == tail.startswith(" "):
-        previous.text = _joined(previous.text, tail)
-    elif previous.tail.endswith(" ") or tail.startswith(" "):
-        previous.tail += tail
+        previous.text = _allowed(_joined(previous.text, tail))
     else:
-        previous.tail += " " + tail
+        between = "" if previous.tail.endswith(" ") or tail.startswith(" ") else " "
+        previous.tail = _allowed(previous.tail + between + tail)
 
 
 def _joined(before: str, after: str) -> str:
     if before.endswith(" ") and after.startswith(" "):
         return before[:-1] + after
     return before + after if before.endswith(" ") or after.startswith(" ") else before + " " + after
+
+
+def _allowed(text: str) -> str:
+    """A text as the tree can hold it."""
+    return _REFUSED.sub(lambda found: chr(_STAND_IN + ord(found[0])), text)
+
+
+def _meant(text: str) -> str:
+    """The text that `_allowed` was given."""
+    return _STAND_INS.sub(lambda found: chr(ord(found[0]) - _STAND_IN), text)
 
 
 def _text(root: Any) -> str:
@@ -177,6 +190,7 @@ class _Text:
         elif self.last and tag in _SPACED and self.last not in " \n":
             self.parts.append(" ")
             self.last = " "
+        text = _meant(text) if text else text
         if text and tag != "pre":
             text = text.replace("\u00a0", " ").replace("\r", " ").replace("\n", " ")
             text = _RUN_OF_SPACE.sub(r"\1", text)

@@ -64,6 +64,16 @@ def test_what_the_pages_say_of_themselves(pages: dict[str, dict[str, Any]], gold
     assert {fact["extractor"] for fact in facts.values()} == {"trafilatura"}
 
 
+@pytest.mark.parametrize(("extractor", "least"), [("trafilatura", 0.95), ("resiliparse", 0.85), ("roots", 0.85)])
+def test_every_extractor_on_the_gold_pages(gold: dict[str, dict[str, str]], extractor: str, least: float) -> None:
+    reader = Html(source="pages", root=ROOT, extractor=extractor)  # type: ignore[arg-type]
+    (batch,) = read_files(reader, [file.path for file in discover(ROOT, reader.suffixes)])
+    documents = batch.to_pylist()  # type: ignore[union-attr]
+    scores = [f1(document["text"], gold[document["id"]]["text"]) for document in documents]
+    assert len(scores) == 16 and sum(scores) / len(scores) >= least, scores
+    assert {json.loads(document["metadata"])["extractor"] for document in documents} == {extractor}
+
+
 @pytest.mark.parametrize("reader", [
     Html(source="s", extractor="resiliparse"), Html(source="s", fast=False), Html(source="s", tables=True),
 ])
@@ -135,6 +145,31 @@ def test_deep_nesting_falls_back(tmp_path: Path) -> None:
     assert "sentence number 11" in document["text"]
     assert json.loads(document["metadata"])["extractor"] == "resiliparse"
     assert one(tmp_path, page, fallback=False)["text"] == ""
+
+
+def test_a_page_that_takes_too_long_falls_back(tmp_path: Path) -> None:
+    links = "".join(f'<p><a href="/{n}">link {n}</a></p>' for n in range(60_000))
+    (tmp_path / "p.html").write_text(f"<html><body><article><p>{SENTENCES}</p></article>{links}</body></html>")
+    (document,), bad = run(Html(source="s", seconds=0.8), tmp_path / "p.html")
+    assert not bad and json.loads(document["metadata"])["extractor"] == "resiliparse"
+    assert "sentence number 11" in document["text"]
+    documents, bad = run(Html(source="s", seconds=0.8, fallback=False), tmp_path / "p.html")
+    assert not documents and "CPU time" in bad[0].reason
+
+
+@pytest.mark.parametrize("extractor", ["trafilatura", "resiliparse", "roots"])
+def test_five_thousand_levels(tmp_path: Path, extractor: str) -> None:
+    nested = f"<p>{SENTENCES}</p>" + "<div>" * 5000 + f"<p>{SENTENCES}</p>" + "</div>" * 5000
+    document = one(tmp_path, f"<html><body>{nested}</body></html>", extractor=extractor)
+    assert "sentence number 11" in document["text"]
+
+
+def test_fifty_megabytes(tmp_path: Path) -> None:
+    with (tmp_path / "p.html").open("wb") as handle:
+        for _ in range(50):
+            handle.write(b"<p>" + b"words " * 174_762)
+    documents, bad = run(Html(source="s"), tmp_path / "p.html")
+    assert documents == [] and "larger than 10,485,760 bytes" in bad[0].reason
 
 
 def test_settings() -> None:

@@ -146,7 +146,8 @@ def test_small_files_come_together(files: list[list[str]], batch_bytes: int) -> 
 
 
 def test_the_table_of_readers() -> None:
-    assert list(SOURCES) == ["jsonl", "parquet", "html", "code"]
+    assert list(SOURCES) == [
+        "jsonl", "parquet", "csv", "tsv", "text", "html", "warc", "wet", "code", "hf", "datatrove"]
     for name, kind in SOURCES.items():
         reader = TypeAdapter(kind).validate_python({"source": "s", "license": "CC0-1.0"})
         assert reader.name == name and reader.suffixes

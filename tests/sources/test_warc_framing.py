@@ -151,7 +151,8 @@ def test_headers_that_never_end() -> None:
     assert blocks(found) == [ALL[1]] and "does not end" in lost[0].reason
 
 
-@pytest.mark.parametrize("data", [b"", b"\r\n\r\n", b"not a web archive\n" * 10, b"\x1f\x8b", b"WARC/", b"WARC/1.0\r\n"])
+@pytest.mark.parametrize("data", [
+    b"", b"\r\n\r\n", b"not a web archive\n" * 10, b"\x1f\x8b", b"WARC/", b"WARC/1.0\r\n"])
 def test_files_without_records(data: bytes) -> None:
     found, lost = read(data)
     assert not found and len(lost) == bool(data.strip())
@@ -182,7 +183,8 @@ def test_an_error_of_the_disk_is_no_loss(tmp_path: Path) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.integers(0, 10**9), st.binary(min_size=1, max_size=40), st.booleans(), st.sampled_from(["cut", "put", "over"]))
+@given(
+    st.integers(0, 10**9), st.binary(min_size=1, max_size=40), st.booleans(), st.sampled_from(["cut", "put", "over"]))
 def test_damage_anywhere_is_noticed(place: int, noise: bytes, packed: bool, how: str) -> None:
     data = members(RECORDS) if packed else b"".join(RECORDS)
     at = place % len(data)
@@ -213,8 +215,8 @@ def _header_only(one: bytes, other: bytes) -> bool:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([
-    b"WARC/1.0\r\n", b"\r\n\r\n", b"Content-Length: 5\r\n", b"Content-Length: 0\r\n", b"\r\n", b"x", b"WARC-Type: response\r\n",
-    b"\n", b"\0", b"WARC/", b"Content-Length: 999999\r\n", b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+    b"WARC/1.0\r\n", b"\r\n\r\n", b"Content-Length: 5\r\n", b"Content-Length: 0\r\n", b"\r\n", b"x",
+    b"WARC-Type: response\r\n", b"\n", b"\0", b"WARC/", b"Content-Length: 999999\r\n", b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
 ]), max_size=40).map(b"".join), st.integers(1, 50))
 def test_any_bytes_end(data: bytes, limit: int) -> None:
     found, lost = read(data, limit)
