@@ -40,7 +40,7 @@ def share_processor() -> None:
 
 
 def flush_denormals() -> None:
-    """Let the CPU treat numbers below 1e-38 as zero, as GPUs do.
+    """Let the CPU treat numbers below 1e-38 as zero; works only before PyTorch starts its threads, which inherit it.
 
     ALiBi makes the softmax of far positions that small, and a CPU multiplies such numbers a hundred times slower.
     """
