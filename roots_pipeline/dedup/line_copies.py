@@ -183,7 +183,7 @@ def _finding_of(lines: BatchLines, findings: pa.Table) -> Numbers:
 def _causes(
     batch: pa.RecordBatch, rows: Numbers, dropped: Numbers, lines: BatchLines, runs: Numbers, finding: Numbers,
     findings: pa.Table,
-) -> list[str | None]:
+) -> list[str]:
     """For each dropped text: a document that has its longest line, another one if there is any."""
     segments = lines.segments
     run = segments.stop[lines.first[runs]] - segments.start[lines.first[runs]]
@@ -191,12 +191,13 @@ def _causes(
     order = np.lexsort((lines.first[runs], -run, text))
     longest = dict(zip(text[order][::-1].tolist(), runs[order][::-1].tolist(), strict=True))
     ids, causes, others = batch.column("id"), findings.column("cause"), findings.column("other")
-    result: list[str | None] = []
+    result: list[str] = []
     for number in dropped.tolist():
-        if number not in longest:
-            result.append(None)
+        own = ids[rows[number]].as_py()
+        if number not in longest:  # it held nothing but white space
+            result.append(own)
             continue
         which = int(finding[longest[number]])
-        cause, own = causes[which].as_py(), ids[rows[number]].as_py()
+        cause = causes[which].as_py()
         result.append(cause if cause != own else others[which].as_py() or own)
     return result

@@ -96,7 +96,7 @@ class BatchLines:
 def lines_of(batch: pa.RecordBatch, rows: Numbers, settings: LineSettings) -> BatchLines:
     """The lines of some rows of a batch, in the order of the text."""
     data, offsets = text_buffers(batch.column("text").take(pa.array(rows)))
-    segments = find_segments(data, offsets, settings.unit == "sentences")
+    segments = find_segments(data, offsets, settings.unit == "sentences", settings.minimum_characters)
     hashes = segment_hashes(data, segments, settings.lower_case)
     begins, (high, low) = runs_of_segments(hashes, segments.text, settings.run)
     total = np.append(0, np.cumsum(segments.characters))
@@ -104,7 +104,8 @@ def lines_of(batch: pa.RecordBatch, rows: Numbers, settings: LineSettings) -> Ba
     begins, high, low = begins[enough], high[enough], low[enough]
     text = segments.text[begins]
     scopes = settings.scopes(batch.select(list(settings.scope_needs)).take(pa.array(rows)))
-    salts = np.frombuffer(b"".join(xxhash.xxh3_128_digest(scope or "") for scope in scopes), "<u8").reshape(-1, 2)
+    digest = {scope: xxhash.xxh3_128_digest(scope or "") for scope in set(scopes)}
+    salts = np.frombuffer(b"".join([digest[scope] for scope in scopes]), "<u8").reshape(-1, 2)
     return BatchLines(rows[text], _salted(high, salts[text, 0]), _salted(low, salts[text, 1]), begins, segments)
 
 

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from roots_pipeline.core.documents import with_columns
-from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange, Map
+from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exchange, Map
 from roots_pipeline.dedup.line_copies import LineCopies
 from roots_pipeline.dedup.line_keys import LineSettings, Scope, Unit, lines_of, taking_part
 from roots_pipeline.dedup.line_scopes import LineScopes
@@ -84,6 +84,7 @@ class RepeatedLines(Exchange):
     """
 
     name: ClassVar[str] = "repeated_lines"
+    cause_is: ClassVar[CauseIs] = "document"
     unit: Unit = "lines"
     run: int = 1
     scope: Scope = "source"
@@ -139,7 +140,7 @@ class RepeatedLines(Exchange):
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
         own = self.settings
         lines = lines_of(batch, taking_part(batch, own), own)
-        order = np.lexsort((lines.rows, lines.high))
+        order = np.argsort(lines.high, kind="stable")  # rows stay in order
         key, row = lines.high[order], lines.rows[order]
         new_key, new_row = np.ones(len(key), bool), np.ones(len(key), bool)
         new_key[1:] = key[1:] != key[:-1]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import xxhash
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
-from roots_pipeline.core.stages import Exchange, Map
+from roots_pipeline.core.stages import CauseIs, Exchange, Map
 from roots_pipeline.dedup.equal_keys import all_but_the_best, key_entries
 from roots_pipeline.dedup.ranks import LENGTH_COLUMN, Ranking
 from roots_pipeline.dedup.survivors import with_verdicts
@@ -108,6 +108,7 @@ class UrlDuplicates(Exchange):
     """
 
     name: ClassVar[str] = "url_duplicates"
+    cause_is: ClassVar[CauseIs] = "twin"
     key: UrlKey = "page"
     prefer: tuple[str, ...] = ()
     measure: str = ""

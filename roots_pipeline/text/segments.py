@@ -12,6 +12,7 @@ Segments that are hashed have no white space around them. Two hashes of 64 bits 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,16 @@ import pyarrow as pa
 from roots_pipeline.text.characters import SPACE, character_classes, decode
 from roots_pipeline.text.datatrove_lines import characters_in, stripped
 from roots_pipeline.text.hashes import MULTIPLIER, extend, hash_range, mix
-from roots_pipeline.text.memory import inlined, kernel, load_eight
+from roots_pipeline.text.memory import allocating, inlined, kernel, load_eight, trailing_zeros
 from roots_pipeline.text.roots_characters import lower_case
 
 Numbers = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
 
 _NEWLINE = 10
+_NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+_ONES = np.uint64(0x0101010101010101)
+_TOPS = np.uint64(0x8080808080808080)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)  # any odd number: makes the second hash another function than the first
 _TERMINATORS = ".!?…\u2026।॥۔؟።။៕"  # also Devanagari, Urdu, Arabic, Ethiopic, Myanmar, Khmer
 _WIDE_TERMINATORS = "。！？｡"
@@ -37,7 +41,7 @@ _ENDS, _ENDS_WIDE, _CLOSES = 1, 2, 4
 @dataclass(frozen=True, slots=True)
 class Segments:
     """Segments in the order of the texts: which text, the bytes of the whole line (of a sentence: as below), the bytes
-    without white space around, and their number of characters."""
+    without white space around them, and their number of characters (see `find_segments`)."""
 
     text: Numbers
     whole_start: Numbers
@@ -47,59 +51,81 @@ class Segments:
     characters: Numbers
 
 
-def find_segments(data: npt.NDArray[np.uint8], offsets: Numbers, sentences: bool) -> Segments:
-    """The lines of each text, or its sentences."""
-    classes, marks = character_classes(), _marks()
-    count = _find(data, offsets, sentences, classes, marks, np.empty((0, 6), np.int64))
-    table = np.empty((count, 6), np.int64)
-    _find(data, offsets, sentences, classes, marks, table)
+def find_segments(
+    data: npt.NDArray[np.uint8], offsets: Numbers, sentences: bool, enough: int = 1 << 40
+) -> Segments:
+    """The lines of each text, or its sentences. Characters are counted up to `enough`: more may be given as that."""
+    leads, marks = _marks()
+    table = _find(data, offsets, sentences, enough, character_classes(), leads, marks)
     return Segments(*(np.ascontiguousarray(column) for column in table.T))
 
 
-def _marks() -> npt.NDArray[np.uint8]:
-    table = np.zeros(0x10000, np.uint8)
+@lru_cache(maxsize=1)
+def _marks() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Flags of the first byte of each terminator (the byte that is worth a look), and of each code point below 2^16."""
+    leads, marks = np.zeros(256, np.uint8), np.zeros(0x10000, np.uint8)
     for characters, flag in ((_TERMINATORS, _ENDS), (_WIDE_TERMINATORS, _ENDS_WIDE), (_CLOSERS, _CLOSES)):
         for character in characters:
-            table[ord(character)] = flag
-    return table
+            marks[ord(character)] = flag
+            if flag != _CLOSES:
+                leads[character.encode()[0]] = 1
+    return leads, marks
 
 
-@kernel
-def _find(data, offsets, sentences, classes, marks, table):
-    found = 0
+@allocating
+def _find(data, offsets, sentences, enough, classes, leads, marks):
+    table, found = np.empty((1024, 6), np.int64), 0
     for text in range(offsets.size - 1):
         i, end = offsets[text], offsets[text + 1]
-        while True:
-            line_end = i
-            while line_end < end and data[line_end] != _NEWLINE:
-                line_end += 1
-            if not sentences:
-                found = _put(data, text, i, line_end, classes, table, found, True)
-            while sentences and i < line_end:
-                stop = _sentence_end(data, i, line_end, classes, marks)
-                found = _put(data, text, i, stop, classes, table, found, False)
+        more = True
+        while more:
+            line_end = _line_end(data, i, end)
+            more = line_end < end
+            while True:
+                stop = _sentence_end(data, i, line_end, classes, leads, marks) if sentences else line_end
+                if found == len(table):
+                    table = np.concatenate((table, np.empty_like(table)))
+                found = _put(data, text, i, stop, classes, enough, not sentences, table, found)
                 i = stop
-            if line_end == end:
-                break
+                if i == line_end:
+                    break
             i = line_end + 1
-    return found
+    return table[:found]
 
 
 @inlined
-def _put(data, text, i, end, classes, table, found, blank_too):
+def _line_end(data, i, end):
+    while i + 8 <= end:
+        word = load_eight(data, i) ^ _NEWLINES
+        mark = (word - _ONES) & ~word & _TOPS  # the lowest bit that is set belongs to a newline
+        if mark:
+            return i + (trailing_zeros(mark) >> 3)
+        i += 8
+    while i < end and data[i] != _NEWLINE:
+        i += 1
+    return i
+
+
+@inlined
+def _put(data, text, i, end, classes, enough, blank_too, table, found):
     start, stop = stripped(data, i, end, classes)
     if start == stop and not blank_too:
         return found
-    if found < len(table):
-        table[found, 0], table[found, 1], table[found, 2] = text, i if blank_too else start, end if blank_too else stop
-        table[found, 3], table[found, 4], table[found, 5] = start, stop, characters_in(data, start, stop)
+    table[found, 0], table[found, 1], table[found, 2] = text, i if blank_too else start, end if blank_too else stop
+    table[found, 3], table[found, 4] = start, stop
+    # A character has four bytes at most.
+    table[found, 5] = enough if (stop - start) >> 2 >= enough else characters_in(data, start, stop)
     return found + 1
 
 
 @kernel
-def _sentence_end(data, i, end, classes, marks):
+def _sentence_end(data, i, end, classes, leads, marks):
     """Where the sentence that begins at byte i ends: behind its last mark and what closes it."""
-    while i < end:
+    while True:
+        while i < end and not leads[data[i]]:
+            i += 1
+        if i == end:
+            return end
         code, size = decode(data, i, end)
         i += size
         kind = marks[code] if code < marks.size else 0
@@ -115,7 +141,6 @@ def _sentence_end(data, i, end, classes, marks):
             i += size
         if i == end or wide or classes[code] & SPACE:
             return i
-    return end
 
 
 def segment_hashes(data: npt.NDArray[np.uint8], segments: Segments, lower: bool) -> tuple[Keys, Keys]:

@@ -71,7 +71,7 @@ def brute_force(rows: list[dict[str, Any]], stage: RepeatedLines) -> list[tuple[
         lost = len(text.encode()) < len(row["text"].encode())
         if short or (lost and not text.strip()):
             others = [other for other in holders.get(best[2], []) if other != name]
-            done[name] = (text, "repeated_lines", (others[0] if others else name) if best[2] is not None else None)
+            done[name] = (text, "repeated_lines", others[0] if others else name)
         else:
             done[name] = (text, None, None)
     for row in rows:
