@@ -19,6 +19,7 @@ from roots_pipeline.dedup.exact import ExactDuplicates
 from roots_pipeline.dedup.minhash import MinHashDuplicates
 from roots_pipeline.dedup.simhash import SimHashDuplicates
 from roots_pipeline.dedup.substring import RepeatedPassages
+from roots_pipeline.rules.catalogue import CATALOGUE_FILTERS, CATALOGUE_MAPS
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
 from roots_pipeline.rules.massivetext import MassiveText
 from roots_pipeline.rules.perplexity import RootsPerplexity
@@ -28,14 +29,12 @@ from roots_pipeline.rules.roots_modify import RootsModify
 from roots_pipeline.rules.thresholds import Thresholds
 from roots_pipeline.sources import SOURCES
 
-STAGES: dict[str, type[Stage]] = {
-    stage.name: stage
-    for stage in (
-        LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
-        ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedPassages, Decontaminate,
-        PersonalInformation,
-    )
-}
+_ALL: tuple[type[Stage], ...] = (
+    LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
+    ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedPassages, Decontaminate,
+    PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
+)
+STAGES: dict[str, type[Stage]] = {stage.name: stage for stage in _ALL}
 
 # Filled in from the source's name and path; not for recipes.
 _OURS = ("source", "root")

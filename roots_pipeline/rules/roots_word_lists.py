@@ -59,7 +59,7 @@ def make_lists(
     special = special_characters(letters_are_special)
     stop, flagged = (
         {language: words if as_written else _as_words_are(words, special) for language, words in lists.items()}
-        for lists in (_read(stop_words) if stop_words else built_in_stop_words(), _read(flagged_words))
+        for lists in (read_lists(stop_words) if stop_words else built_in_stop_words(), read_lists(flagged_words))
     )
     languages = sorted({*stop, *flagged})
     listed = []
@@ -81,7 +81,8 @@ def built_in_stop_words() -> Lists:
     return {language: frozenset(words.split()) for language, words in load_data("stop_words").items()}
 
 
-def _read(path: str) -> Lists:
+def read_lists(path: str) -> Lists:
+    """The lists of a file; none of no file. Raises RecipeError if it holds no lists."""
     if not path:
         return {}
     with open_read(path) as file:
