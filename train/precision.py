@@ -35,7 +35,7 @@ def precision_settings(precision: Precision) -> dict[str, Any]:
         return {}
     if precision == "fp16":
         return {"fp16": _LOSS_SCALING}
-    # Without immediate updates DeepSpeed 0.19 adds the gradients of every stage but the last twice, wrongly scaled.
+    # Without immediate updates DeepSpeed 0.19 gives wrong gradients as soon as there are two pipeline stages.
     settings: dict[str, Any] = {
         "bf16": {"enabled": True, "immediate_grad_update": True},
         "data_types": {"grad_accum_dtype": "fp32"},

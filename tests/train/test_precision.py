@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from deepspeed.accelerator import get_accelerator
 from deepspeed.runtime.fp16.loss_scaler import CreateLossScaler
 
 from roots_pipeline.core.errors import TrainingError
-from tests.train.scenario import VOCABULARY, settings
+from tests.train.scenario import VOCABULARY, MadeUpText, numbers, settings, train
+from train import precision
 from train.engine import build_engine
 from train.parallel.topology import connect
 from train.precision import check_precision, precision_settings, skipped_step
@@ -54,3 +57,30 @@ def test_only_an_overflow_of_float16_is_a_skipped_step() -> None:
     assert skipped_step("fp16", overflowed)
     assert not skipped_step("fp16", SimpleNamespace(optimizer=SimpleNamespace(overflow=False)))
     assert not skipped_step("bf16", overflowed)  # nothing is scaled: a loss that is no number is one
+
+
+@pytest.fixture
+def slow_float16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch can compute in float16 on a CPU, only so slowly that we and DeepSpeed refuse to train in it."""
+    monkeypatch.setattr("train.engine.check_precision", lambda *_: None)
+    monkeypatch.setattr(get_accelerator(), "is_fp16_supported", lambda: True)
+
+
+@pytest.mark.usefixtures("slow_float16")
+def test_float16_follows_float32(tmp_path: Path) -> None:
+    half, single = (numbers(train(settings(precision=kind, dropout=0.1), tmp_path / kind)) for kind in ("fp16", "fp32"))
+    for mine, theirs in zip(half, single, strict=True):
+        assert mine == pytest.approx(theirs, rel=2e-3)
+
+
+@pytest.mark.usefixtures("slow_float16")
+def test_overflow_leaves_a_step_out_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a scale far too large the first steps change nothing, their samples are used up, and no one complains."""
+    monkeypatch.setitem(precision._LOSS_SCALING, "initial_scale_power", 24)
+    monkeypatch.setitem(precision._LOSS_SCALING, "hysteresis", 1)
+    config = settings(precision="fp16", steps=12, evaluate_every=0, validation_samples=0, save_every=0)
+    records = train(config, tmp_path, source=MadeUpText(16, distinct=4))
+    losses = [record["loss"] for record in records]
+    skipped = [record["gradient_norm"] is None for record in records]  # JSON has no infinity
+    assert 2 < sum(skipped) < 8 and skipped == sorted(skipped, reverse=True)
+    assert len(set(losses[: sum(skipped) + 1])) == 1 and losses[-1] < losses[0] - 0.05

@@ -1,1 +1,1 @@
-"""The models: attention, layers, loss, and how they form a BLOOM."""
+"""The models: attention, norms, layers, loss, and how they form a BLOOM or a Gopher."""

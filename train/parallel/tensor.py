@@ -135,27 +135,31 @@ def enter(hidden: Tensor, parallel: TensorParallel) -> Tensor:
     if parallel.size == 1:
         return hidden
     if parallel.sequence:
-        return _GatherSequence.apply(hidden, parallel, True)  # type: ignore[no-untyped-call]
-    return _CopyToProcesses.apply(hidden, parallel)  # type: ignore[no-untyped-call]
+        return _applied(hidden, parallel, _GatherSequence, True)
+    return _applied(hidden, parallel, _CopyToProcesses)
 
 
 def leave(partial: Tensor, parallel: TensorParallel) -> Tensor:
     """The sum of the processes' partial results: replicated, or each process's part of the positions."""
     if parallel.size == 1:
         return partial
-    step = _SumIntoParts if parallel.sequence else _AddOverProcesses
-    return step.apply(partial, parallel)  # type: ignore[no-untyped-call]
+    return _applied(partial, parallel, _SumIntoParts if parallel.sequence else _AddOverProcesses)
 
 
 def whole_sequence(hidden: Tensor, parallel: TensorParallel) -> Tensor:
     """All positions, for something that every process computes alike and whose gradient is whole in each."""
-    return _GatherSequence.apply(hidden, parallel, False) if parallel.cuts_sequence else hidden  # type: ignore[no-untyped-call]
+    return _applied(hidden, parallel, _GatherSequence, False) if parallel.cuts_sequence else hidden
 
 
 def summed_gradient(parameter: Tensor, parallel: TensorParallel) -> Tensor:
     """A replicated parameter as used between the matrices: where each process sees only some positions, its gradient
     is the sum of theirs."""
-    return _CopyToProcesses.apply(parameter, parallel) if parallel.cuts_sequence else parameter  # type: ignore[no-untyped-call]
+    return _applied(parameter, parallel, _CopyToProcesses) if parallel.cuts_sequence else parameter
+
+
+def _applied(tensor: Tensor, parallel: TensorParallel, step: type[torch.autograd.Function], *rest: bool) -> Tensor:
+    result: Tensor = step.apply(tensor, parallel, *rest)  # type: ignore[no-untyped-call]
+    return result
 
 
 def initial_shard(
