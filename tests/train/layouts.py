@@ -66,7 +66,16 @@ VARIANTS = {
     "stochastic": Variant({"precision": "bf16-stochastic"}, loss=4e-3, norm=2e-2),
 }
 STEPS, SHORT_STEPS, BATCH = 20, 6, 8
-# What --short runs: each layout's variants.
+# The variants that are run in each layout, and those of --short.
+LONG = {
+    "1x1x1": ("plain", "full", "selective", "bf16", "fp16", "stochastic"),
+    "TP2": ("plain", "full", "selective", "sequence"),
+    "PP2": ("plain", "full", "selective", "bf16"),
+    "DP2": ("plain", "full"),
+    "PP2xTP2": ("plain", "full", "sequence"),
+    "PP4": ("plain", "full"),
+    "2x2x2": ("plain", "full", "sequence_full", "bf16", "fp16", "stochastic"),
+}
 SHORT = {
     "1x1x1": ("plain", "bf16"),
     "TP2": ("selective",),
@@ -126,13 +135,6 @@ def names_of_drifted_copies(model: Any, place: Place) -> list[str]:
     return sorted({own for (own, _), different in values.items() if len(different) > 1})
 
 
-def chosen(layout: str, variant: str, short: bool) -> bool:
-    """Whether this combination is run: sequence parallelism needs tensor parallelism."""
-    if short:
-        return variant in SHORT.get(layout, ())
-    return LAYOUTS[layout][1] > 1 or not variant.startswith("sequence")
-
-
 def differences(found: Sequence[tuple[float, float]], alone: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Largest absolute difference of losses and largest relative one of norms."""
     pairs = list(zip(found, alone, strict=True))
@@ -147,8 +149,12 @@ def run(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
     get_accelerator().is_fp16_supported = lambda: True
     steps = SHORT_STEPS if short else STEPS
     for processes in (1, 2, 4, 8):
-        layouts = [name for name, sizes in LAYOUTS.items() if math.prod(sizes) == processes]
-        cases = [case for case in product(("bloom", "gopher"), layouts, VARIANTS) if chosen(*case[1:], short)]
+        cases = [
+            (model, layout, variant)
+            for model, layout in product(("bloom", "gopher"), LAYOUTS)
+            if math.prod(LAYOUTS[layout]) == processes
+            for variant in (SHORT if short else LONG).get(layout, ())
+        ]
         if not cases:
             continue
 
