@@ -14,7 +14,7 @@ READY := .venv/.ready
 options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
-.PHONY: help setup corpus tokenizer mixture train report generate check lint types test bench faults clean
+.PHONY: help setup corpus tokenizer mixture train report generate check lint types test bench faults layouts clean
 .DEFAULT_GOAL := help
 
 help:  ## List the targets
@@ -66,6 +66,9 @@ bench: $(READY)  ## Side by side with peers, in CPU time (needs a folder of real
 
 faults: $(READY)  ## Kill runs at random moments and compare the bytes with an undisturbed run (minutes)
 	$(BIN)/python -m tests.faults
+
+layouts: $(READY)  ## Train tiny models in seven layouts of up to eight processes and compare (minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.train.layouts runs/layouts
 
 clean:  ## Remove runs and the environment
 	rm -rf .venv runs

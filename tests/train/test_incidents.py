@@ -69,3 +69,17 @@ def test_biases_are_rounded_as_in_the_run_if_asked() -> None:
         weights = scores.masked_fill(torch.ones(2048, 2048, dtype=torch.bool).triu(1), -math.inf).softmax(-1)
         found = AlibiAttention(2, dropout=0.0, parallel=TensorParallel(), bf16_biases=rounded)(query, key, value)
         torch.testing.assert_close(found, weights @ value, atol=1e-4, rtol=1e-4)
+
+
+def test_dropout_does_not_make_biases_coarser() -> None:
+    """With dropout attention is computed in another way, in which scores and biases must be added in float32 too."""
+    tensors = [
+        torch.randn(1, 2, 1024, 16, generator=torch.Generator().manual_seed(n), dtype=torch.float32) for n in range(3)
+    ]
+    randomness = Randomness()
+    found = []
+    for rate in (0.0, 1e-9):  # the second drops nothing
+        attend = AlibiAttention(2, dropout=rate, parallel=TensorParallel(), randomness=randomness)
+        with randomness.of(torch.tensor([0])):
+            found.append(attend(*(tensor.bfloat16() for tensor in tensors)).float())
+    assert (found[0] - found[1]).abs().max() < 0.03

@@ -22,6 +22,7 @@ def plain_attention(
     query, key, value [batch, heads, length, head size], the heads being `first` and following; `bias` must spread to
     [batch, heads, length, length] and be -inf wherever a query must not look.
     """
-    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) + bias
-    weights = torch.softmax(scores, -1, dtype=torch.float32).to(value.dtype)
+    # In bfloat16 the sum of a score and ALiBi's bias of a late position would be rounded to a multiple of 8.
+    scores = (query @ key.transpose(-1, -2)).float() / math.sqrt(query.shape[-1]) + bias
+    weights = torch.softmax(scores, -1).to(value.dtype)
     return randomness.drop_by_head(weights, rate, name, first=first) @ value
