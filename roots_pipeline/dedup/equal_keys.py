@@ -41,6 +41,6 @@ def all_but_the_best(entries: pa.Table) -> pa.Table:
     lost = np.flatnonzero(same)
     columns = [
         ordered.column("shard").take(pa.array(lost)), ordered.column("row").take(pa.array(lost)),
-        ordered.column("id").take(pa.array(first[lost])),
+        ordered.column("id").take(pa.array(first[lost])).cast(pa.string()),
     ]
     return pa.table(columns, schema=pa.schema(FINDING_FIELDS))

@@ -21,7 +21,7 @@ from roots_pipeline.dedup.row_lists import distinct
 
 LENGTH = "length"  # as a measure: the bytes of the text
 LENGTH_COLUMN = "_text_bytes"
-RANK_FIELDS = [pa.field("rank", pa.int32()), pa.field("demerit", pa.float64()), pa.field("id", pa.string())]
+RANK_FIELDS = [pa.field("rank", pa.int32()), pa.field("demerit", pa.float64()), pa.field("id", pa.large_string())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class Ranking:
                                   hint="Put the stage that measures it first, or use `measure: length`.")
             values = pc.fill_null(batch.column(self.column).cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
             demerit = np.where(np.isnan(values), np.inf, values if self.measure.startswith("-") else -values)
-        return [source_ranks(batch.column("source"), self.prefer), pa.array(demerit), batch.column("id")]
+        ids = batch.column("id").cast(pa.large_string())
+        return [source_ranks(batch.column("source"), self.prefer), pa.array(demerit), ids]
 
 
 def sources_named(stage: Stage) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from roots_pipeline.core.errors import StaleDataError, StorageError
+from roots_pipeline.core.errors import EmptyOutputError, StaleDataError, StorageError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.stages import Map
 from roots_pipeline.core.storage import (
@@ -128,9 +128,11 @@ def check_reference(folder: str, stage: str, settings: Mapping[str, object]) -> 
 def write_reference(stages: Sequence[Rememberable], corpus: str, folder: str, engine: Engine) -> list[str]:
     """Remember the documents of a finished corpus for some stages; returns the folders written.
 
-    Shards whose text has not changed since are not read again. Raises StaleDataError for an unfinished corpus.
+    Shards whose text has not changed since are not read again. Raises StaleDataError for an unfinished corpus, and
+    EmptyOutputError for one without documents.
     """
-    files = {name: entry for name, entry in read_manifest(corpus).files.items() if name.startswith("documents/")}
+    manifest = read_manifest(corpus, made_by="python -m roots_pipeline run")
+    files = {name: entry for name, entry in manifest.files.items() if name.startswith("documents/")}
     written = []
     for stage in stages:
         home = join(folder, stage.name)
@@ -141,6 +143,8 @@ def write_reference(stages: Sequence[Rememberable], corpus: str, folder: str, en
             for name, shard in names.items()
         ]
         results = engine.run(tasks, f"remember {stage.name}")
+        if sum(result["documents"] for result in results) == 0:
+            raise EmptyOutputError("there is no document to remember.", where=corpus)
         place = join(home, "reference.json")
         shards = [
             {"name": shard, "text": to_beside(join(corpus, name), place), "text_size": files[name]["size"], **result}

@@ -128,6 +128,11 @@ def _squeeze(data, i, end, left_out, out):
     """Copy a text without the marked characters into `out`; returns how many bytes that makes."""
     size = 0
     while i < end:
+        if data[i] < 0x80:  # by far the most frequent
+            out[size] = data[i]
+            size += not left_out[data[i]]
+            i += 1
+            continue
         code, length = decode(data, i, end)
         if not left_out[code]:
             for k in range(length):

@@ -14,7 +14,7 @@ import yaml
 
 from roots_pipeline import stage_table
 from roots_pipeline.config import load_corpus_recipe
-from roots_pipeline.core.errors import RecipeError, StaleDataError
+from roots_pipeline.core.errors import EmptyOutputError, RecipeError, StaleDataError
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.dedup.exact import ExactDuplicates
 from roots_pipeline.dedup.minhash import MinHashDuplicates
@@ -196,3 +196,13 @@ def test_several_references_and_what_is_left_of_a_damaged_one(tmp_path: Path) ->
         MinHashDuplicates(**NEAR, against=(whole,))
     with pytest.raises(StaleDataError, match="cannot be read"):
         list(rows_with_keys(str(table), np.zeros(1, np.uint64)))
+
+
+def test_an_empty_reference_is_an_error(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, [document("a", "one two three")], [])
+    pq.write_table(pq.read_table(corpus / "documents" / "s-00000.parquet").slice(0, 0),
+                   corpus / "documents" / "s-00000.parquet")
+    with pytest.raises(EmptyOutputError, match="no document to remember"):
+        remember([ExactDuplicates()], corpus)
+    with pytest.raises(StaleDataError, match="no finished result here"):
+        remember([ExactDuplicates()], tmp_path / "nowhere")
