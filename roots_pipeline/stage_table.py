@@ -16,9 +16,11 @@ from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.stages import Stage
 from roots_pipeline.decontamination.stage import Decontaminate
 from roots_pipeline.dedup.exact import ExactDuplicates
+from roots_pipeline.dedup.lines import RepeatedLines
 from roots_pipeline.dedup.minhash import MinHashDuplicates
 from roots_pipeline.dedup.simhash import SimHashDuplicates
 from roots_pipeline.dedup.substring import RepeatedPassages
+from roots_pipeline.dedup.urls import UrlDuplicates
 from roots_pipeline.rules.catalogue import CATALOGUE_FILTERS, CATALOGUE_MAPS
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
 from roots_pipeline.rules.massivetext import MassiveText
@@ -31,8 +33,8 @@ from roots_pipeline.sources import SOURCES
 
 _ALL: tuple[type[Stage], ...] = (
     LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
-    ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedPassages, Decontaminate,
-    PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
+    UrlDuplicates, ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedLines, RepeatedPassages,
+    Decontaminate, PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
 )
 STAGES: dict[str, type[Stage]] = {stage.name: stage for stage in _ALL}
 

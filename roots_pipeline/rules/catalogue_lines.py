@@ -10,7 +10,7 @@
 Lines end at newlines only. All strings are in `rules/data/catalogue.yaml`. Two functions have a fault, with a switch:
 
 `case_matters`   (`remove_lines_with_code`) `[IF` and `<SCRIPT` are not found
-`fixed_strings`  (`remove_html_spans`) strings are looked for, not tags: `<a` is in `<article>`, `br>` is in `<abbr>`, and
+`fixed_strings`  (`remove_html_spans`) strings are looked for, not tags: `<a` is in `<article>`, `br>` in `<abbr>`, and
                  `<BR>`, `<br/>` and `<DIV>` are not found
 """
 
