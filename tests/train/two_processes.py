@@ -61,8 +61,11 @@ def vocabulary_parallel_loss() -> dict[str, Any]:
 
 
 def drift(folder: Path) -> None:
-    """BLOOM's incident: a LayerNorm of one tensor-parallel process is no longer that of the others."""
-    trainer = make_trainer(settings(tensor_parallel=2), folder, processes=2, stop_after=2)
+    """BLOOM's incident: a LayerNorm of one tensor-parallel process is no longer that of the others.
+
+    After one step: a second one would carry the difference into parameters that come earlier.
+    """
+    trainer = make_trainer(settings(tensor_parallel=2), folder, processes=2, stop_after=1)
     if dist.get_rank() == 1:
         with torch.no_grad():
             trainer.engine.module.get_parameter("2.input_layernorm.weight")._hp_mapping.hp_fragment[3] += 1e-6
