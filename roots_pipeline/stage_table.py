@@ -22,6 +22,7 @@ from roots_pipeline.dedup.simhash import SimHashDuplicates
 from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.dedup.urls import UrlDuplicates
 from roots_pipeline.rules.catalogue import CATALOGUE_FILTERS, CATALOGUE_MAPS
+from roots_pipeline.rules.classifier import Classify
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
 from roots_pipeline.rules.massivetext import MassiveText
 from roots_pipeline.rules.perplexity import RootsPerplexity
@@ -29,10 +30,12 @@ from roots_pipeline.rules.pii import PersonalInformation
 from roots_pipeline.rules.roots_measures import RootsMeasures
 from roots_pipeline.rules.roots_modify import RootsModify
 from roots_pipeline.rules.thresholds import Thresholds
+from roots_pipeline.rules.url_blocklist import UrlBlocklist
 from roots_pipeline.sources import SOURCES
 
 _ALL: tuple[type[Stage], ...] = (
-    LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures, RootsPerplexity, Thresholds,
+    UrlBlocklist, Classify, LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures,
+    RootsPerplexity, Thresholds,
     UrlDuplicates, ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedLines, RepeatedPassages,
     Decontaminate, PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
 )
