@@ -27,6 +27,15 @@ class Matching:
     common_items: int = 10
     short_minimum: float = 4.0
     short_anywhere: float = 6.0
+    anywhere_characters: int = 30
+
+
+def different(values: Ints) -> Ints:
+    """The different ones of some numbers, ascending; much faster than `np.unique` for a few thousand."""
+    ordered = np.sort(values)
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new]
 
 
 class Tally(NamedTuple):

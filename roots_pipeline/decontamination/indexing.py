@@ -12,8 +12,9 @@ Rule `overlap`:
   templates stand in many items. One with fewer than 4 different words that have a letter is worth nothing either; rows
   of numbers would be such.
 - A shorter item of at least `short_minimum` words, 4 different ones with a letter and 25 characters (a Han character
-  counts as 3) is one n-gram of its own length. Of at least `short_anywhere` words it counts anywhere in a text, else
-  only between two borders. Shorter sentences are everyday phrases and stand in any novel.
+  counts as 3) is one n-gram of its own length. Of at least `short_anywhere` words or `anywhere_characters` characters
+  it counts anywhere in a text, else only between two borders. Shorter sentences are everyday phrases and stand in any
+  novel.
 - What is left cannot be looked for; `Tally` says how many items that is.
 
 Rule `jaccard`: an item is the set of all its n-grams; one that is shorter than an n-gram is a single n-gram.
@@ -196,6 +197,8 @@ def _tables(items: _Items, at: Ints, gram_hashes: Hashes, shorts: Ints, matching
     words = items.words
     begins, ends, lengths = words.first[:-1][shorts], words.first[1:][shorts], items.lengths[shorts]
     anywhere = items.sizes[shorts] >= matching.short_anywhere
+    if matching.anywhere_characters:
+        anywhere |= items.characters[shorts] >= matching.anywhere_characters
     hashes, tails = np.empty(len(shorts), np.uint64), np.empty(len(shorts), np.uint64)
     tail_sizes = [0, 0]
     for number, (kind, mine) in enumerate(((ANYWHERE, anywhere), (BOUNDED, ~anywhere))):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roots_pipeline.decontamination.evidence import measure
-from roots_pipeline.decontamination.index import EvaluationIndex, Ints
+from roots_pipeline.decontamination.index import EvaluationIndex, Ints, different
 
 NEARLY_WHOLE = 0.8
 SMALLEST_TOTAL = 0.5  # of what the total was before common n-grams were taken out
@@ -69,12 +69,12 @@ def judge_item(
         weights = np.where(index.has(item, _common(counted, limits)), np.float32(0), weights)
         left, _ = index.cover(item, of_item >= 0, weights)
         total = max(left, SMALLEST_TOTAL * total)
-    worth = np.unique(of_item[weights > 0])
+    worth = different(of_item[weights > 0])
     judged = []
     for grams, has in zip(holdings, have, strict=True):
         overlap, run = measure(index, item, has, weights, total)
         contaminated = limits.reached(overlap, run)
-        found = np.intersect1d(grams, worth) if contaminated else worth[:0]
+        found = np.intersect1d(grams, worth, assume_unique=True) if contaminated else worth[:0]
         judged.append(Judged(overlap, overlap * total, contaminated, found))
     return judged
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS
 from roots_pipeline.decontamination.evidence import weigh
-from roots_pipeline.decontamination.index import EvaluationIndex, Ints
+from roots_pipeline.decontamination.index import EvaluationIndex, Ints, different
 from roots_pipeline.decontamination.judging import Counts, Judged, Limits, judge_item
 
 _NO_ROW = -1
@@ -60,7 +60,7 @@ def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], s
             whole[item].append(row)
         evidence = weigh(index, hits[hits >= 0])
         for item, overlap, run, places in zip(*evidence, strict=True):
-            of_item = np.unique(index.grams[places])
+            of_item = different(index.grams[places])
             if limits.reachable(overlap, run):
                 entries.append(_Entry(row, item, 1, of_item, np.ones_like(of_item)))
             else:

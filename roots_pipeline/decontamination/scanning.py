@@ -16,7 +16,7 @@ from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.core.stages import Map
 from roots_pipeline.decontamination.evaluations import Evaluation
 from roots_pipeline.decontamination.evidence import best_jaccard, weigh
-from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Matching
+from roots_pipeline.decontamination.index import Bools, EvaluationIndex, Ints, Matching, different
 from roots_pipeline.decontamination.indexing import load_index
 from roots_pipeline.text.contamination import Hits, scan_texts
 from roots_pipeline.text.contamination_characters import folding
@@ -54,7 +54,7 @@ class ContaminationScan(Map):
         found: list[Ints | None] = [None] * batch.num_rows
         overlaps, names = np.zeros(batch.num_rows), pa.nulls(batch.num_rows, NAMES)
         for row, whats in by_text(hits):
-            found[row] = here = np.unique(whats)
+            found[row] = here = different(whats)
             grams = here[here >= 0]
             if self.matching.rule == "overlap":
                 overlaps[row] = weigh(index, grams).overlaps.max(initial=0)

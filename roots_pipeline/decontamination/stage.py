@@ -73,7 +73,8 @@ class Decontaminate(Exchange):
     `common_documents`  an n-gram that more documents than this quote is worth nothing (10, as GPT-3: Brown et al. 2020,
                         appendix C); 0: the corpus does not matter
     `short_minimum`     items of fewer words are not looked for
-    `short_anywhere`    items shorter than an n-gram count inside a sentence from so many words on
+    `short_anywhere`    items shorter than an n-gram count inside a sentence from so many words on,
+    `anywhere_characters`  or from so many characters on (0: never)
     """
 
     name: ClassVar[str] = "decontaminate"
@@ -87,6 +88,7 @@ class Decontaminate(Exchange):
     common_documents: int = 10
     short_minimum: float = 4.0
     short_anywhere: float = 6.0
+    anywhere_characters: int = 30
     shortest_rest: float = 50.0
     content: str = field(init=False, default="")
 
@@ -102,7 +104,7 @@ class Decontaminate(Exchange):
         for name, least in (("ngram", 2), ("common_items", 1), ("short_minimum", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}.")
-        for name in ("long_match", "common_documents", "short_anywhere", "shortest_rest"):
+        for name in ("long_match", "common_documents", "short_anywhere", "anywhere_characters", "shortest_rest"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, but is {getattr(self, name)}.")
         if self.rule == "jaccard" and self.action == "cut":
@@ -111,7 +113,8 @@ class Decontaminate(Exchange):
     @property
     def matching(self) -> Matching:
         """The part of the settings that the index depends on."""
-        return Matching(self.rule, self.ngram, self.common_items, self.short_minimum, self.short_anywhere)
+        return Matching(self.rule, self.ngram, self.common_items, self.short_minimum, self.short_anywhere,
+                        self.anywhere_characters)
 
     @property
     def limits(self) -> Limits:

@@ -32,7 +32,7 @@ from roots_pipeline.text.memory import inlined, kernel
 
 Hits = npt.NDArray[np.int64]
 
-_ROOM = 1 << 16
+_ROOM = 1 << 19  # hits; memory is only taken for those that there are
 _BLOCK = 512
 
 

@@ -8,8 +8,9 @@ same words. What becomes of a character:
   other optional signs left out, case folded, decimal digits as 0 to 9. Some become two or three characters (ß, ﬁ, the
   syllables of Korean).
 - Optional signs, format characters (soft hyphen, joiners) and the Arabic tatweel are left out.
-- Everything else separates words. Some of it also is a border, the edge of a sentence, line, cell or quotation: line
-  breaks and all punctuation and symbols but apostrophes, hyphens, commas and underscores.
+- Everything else separates words, and so does markup (`contamination_words`). Some of it also is a border, the edge of
+  a sentence, line, cell or quotation: line breaks and all punctuation and symbols but apostrophes, hyphens, commas and
+  underscores.
 
 A letter of a script that is written without spaces is a word of its own, together with the marks behind it. Such words
 are smaller: a Han character counts as 1/2 word, any other such letter as 1/4.

@@ -1,6 +1,8 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 """Words as decontamination sees them: folded, so that only letters and numbers in their order count.
 
+HTML tags and character references between words are markup: they separate words and are none themselves.
+
 `next_word` is the step of every kernel here; `read_words` lists the words of some texts. What is folded, and what a
 word and a border are, is said in `contamination_characters`.
 
@@ -43,6 +45,8 @@ _CASE_BITS = np.uint64(0x2020202020202020)
 _FROM_A, _AFTER_Z = np.uint64(0x1F1F1F1F1F1F1F1F), np.uint64(0x0505050505050505)
 _FROM_0, _AFTER_9 = np.uint64(0x5050505050505050), np.uint64(0x4646464646464646)
 _NOT_ASCII = 0x80000000
+_LESS, _MORE, _SLASH, _AMPERSAND, _NUMBER_SIGN, _SEMICOLON, _SPACE = 0x3C, 0x3E, 0x2F, 0x26, 0x23, 0x3B, 0x20
+_LONGEST_NAME, _LONGEST_TAG = 16, 256
 
 
 @inlined
@@ -60,6 +64,10 @@ def next_word(data, i, end, folding):
         if not kind & (SEPARATOR | IGNORED):
             break
         border |= kind & BORDER
+        if code == _LESS:
+            step = max(step, _tag(data, i, end))
+        elif code == _AMPERSAND:
+            step = max(step, _reference(data, i, end))
         i += step
     start = stop = i
     value = rest = length = letters = _NONE
@@ -100,6 +108,47 @@ def next_word(data, i, end, folding):
         i += step
         stop = i
     return start, stop, i, mix(extend(value, rest) ^ length), size, letters != _NONE, border != 0
+
+
+@kernel
+def _tag(data, i, end):
+    """Bytes of the HTML tag that begins with the `<` here; 0 if there is none."""
+    at = i + 1
+    if at < end and data[at] == _SLASH:
+        at += 1
+    name = at
+    if at >= end or not _is_letter(data[at]):
+        return 0
+    while at < end and at - name < _LONGEST_NAME and (_is_letter(data[at]) or _is_digit(data[at])):
+        at += 1
+    if at < end and data[at] <= _SPACE:  # attributes
+        while at < end and at - i < _LONGEST_TAG and data[at] != _LESS and data[at] != _MORE:
+            at += 1
+    elif at < end and data[at] == _SLASH:
+        at += 1
+    return at + 1 - i if at < end and data[at] == _MORE else 0
+
+
+@kernel
+def _reference(data, i, end):
+    """Bytes of the character reference that begins with the `&` here, such as &amp; or &#39;; 0 if there is none."""
+    at = i + 1
+    if at < end and data[at] == _NUMBER_SIGN:
+        at += 1
+    name = at
+    while at < end and at - name < _LONGEST_NAME and (_is_letter(data[at]) or _is_digit(data[at])):
+        at += 1
+    return at + 1 - i if name < at < end and data[at] == _SEMICOLON else 0
+
+
+@inlined
+def _is_letter(byte):
+    return 0x61 <= (byte | 0x20) <= 0x7A
+
+
+@inlined
+def _is_digit(byte):
+    return 0x30 <= byte <= 0x39
 
 
 @inlined

@@ -81,7 +81,8 @@ def test_hits_are_those_of_a_plain_search(
 ) -> None:
     for _ in range(data.draw(st.integers(0, 3))):
         texts.insert(data.draw(st.integers(0, len(texts))), data.draw(st.sampled_from(items)) + data.draw(TEXTS))
-    matching = Matching(ngram=ngram, common_items=9, short_minimum=float(minimum), short_anywhere=anywhere)
+    matching = Matching(ngram=ngram, common_items=9, short_minimum=float(minimum), short_anywhere=anywhere,
+                        anywhere_characters=0)
     assert kernel_hits(items, texts, matching) == plain_hits(items, texts, matching)
 
 
@@ -96,7 +97,7 @@ def test_blocks_do_not_hide_anything(ngram: int) -> None:
     for place, plant in zip(reversed(places), [*long, *short], strict=True):
         words.insert(place, f".{plant}.")
     text = " ".join(words)
-    matching = Matching(ngram=ngram, short_minimum=4, short_anywhere=9)
+    matching = Matching(ngram=ngram, short_minimum=4, short_anywhere=9, anywhere_characters=0)
     found = kernel_hits([*long, *short], [text, "nothing", text], matching)
     assert len(found) == 160
 

@@ -226,6 +226,7 @@ def cases(draw: st.DrawFn) -> Case:
         "long_match": draw(st.sampled_from([0.0, 6.0, 9.0])), "common_items": draw(st.integers(1, 3)),
         "common_documents": draw(st.integers(0, 3)), "short_minimum": draw(st.sampled_from([1.0, 2.0, 3.0])),
         "short_anywhere": draw(st.sampled_from([0.0, 3.0, 4.0, 9.0])),
+        "anywhere_characters": draw(st.sampled_from([0, 30, 36])),
     }
     return sets, documents, own
 

@@ -16,11 +16,14 @@ from roots_pipeline.text.contamination_tables import window_hashes
 from roots_pipeline.text.contamination_words import Words, read_words
 from tests.decontamination.twins import is_border, is_ignored, is_word_character, words_of
 
+MARKUP = ["<b>", "</p>", "<br/>", "<a b='c d'>", "&amp;", "&#39;", "<1>", "<b", "</", "<x/ y>", "<b <i>", "& a;", "&#;",
+          "<abcdefghijklmnopqrst>", "&abcdefghijklmnopqrst;"]
 # Many of what matters: case, accents, scripts without spaces, marks, hidden characters, digits, long words.
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("aAbzZ019 \n.,'’-–_!\u00ad\u200b\u0301éÉßﬁİıσςΣ٣३กำ่ခြး你好々〇ガが゙한글각①²½ـًَকড়়𝔄🙂"),
         st.characters(exclude_categories=["Cs"]),
+        st.sampled_from("<>/&;#"),
     ),
     max_size=60,
 )
@@ -53,6 +56,10 @@ def same(first: str, second: str) -> bool:
     ("你好，世界", "你 好 世 界"),
     ("iPhone手机", "IPHONE 手 机"),
     ("กำลังไป", "กำลัง ไป"),
+    ("<p>Two <b>words</b>&nbsp;h&#101;re<br/>\n</p>", "two words h re"),
+    ('one <a href="https://example.org/x">two</a> three', "one two three"),
+    ("a < b and b > c", "a b and b c"),
+    ("a<b c & d; e&f g", "a b c d e f g"),
 ])
 def test_what_is_the_same(first: str, second: str) -> None:
     assert same(first, second)
@@ -73,7 +80,7 @@ def test_sizes_and_lengths() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(TEXTS, max_size=4))
+@given(st.lists(TEXTS | st.lists(st.sampled_from([*MARKUP, "word", " ", "é"])).map("".join), max_size=4))
 def test_words_are_those_of_the_twin(texts: list[str]) -> None:
     words, names = read(*texts), {}
     for number, text in enumerate(texts):

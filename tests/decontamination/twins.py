@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from roots_pipeline.text.characters import UNSPACED_BLOCKS
 from roots_pipeline.text.contamination_characters import NO_BORDER, fold
 
+MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9]{0,15}(?:[\0- ][^<>]*|/)?>|&#?[A-Za-z0-9]{1,16};")
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -72,9 +74,12 @@ def words_of(text: str) -> list[Word]:
                               stop))
         current = []
 
-    for character in text:
+    skipped = 0  # characters of markup still to be passed over
+    for place, character in enumerate(text):
         width = len(character.encode())
-        if is_word_character(character):
+        if skipped:
+            skipped -= 1
+        elif is_word_character(character):
             alone = size_of(character)
             mark = unicodedata.category(character)[0] == "M"
             if current and (alone or (size < 1 and not mark)):
@@ -89,6 +94,8 @@ def words_of(text: str) -> list[Word]:
         else:
             close()
             border = border or is_border(character)
+            markup = MARKUP.match(text, place)
+            skipped = len(markup[0]) - 1 if markup else 0
         at += width
     close()
     return words
@@ -112,6 +119,7 @@ class Settings:
     common_documents: int
     short_minimum: float
     short_anywhere: float
+    anywhere_characters: int
 
 
 class PlainItem:
@@ -165,7 +173,8 @@ def holds_whole(text: str, item: PlainItem, own: Settings) -> bool:
     for at, gram in enumerate(grams_of([word.text for word in words], len(item.texts))):
         if gram == item.texts:
             bounded = words[at].border and ends_in_border(text, words, at + len(gram))
-            if item.size >= own.short_anywhere or bounded:
+            characters = sum(word.characters for word in item.words)
+            if item.size >= own.short_anywhere or characters >= own.anywhere_characters > 0 or bounded:
                 return True
     return False
 
