@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, Exchange
-from roots_pipeline.dedup.line_keys import BatchLines, LineSettings, lines_of, taking_part
+from roots_pipeline.dedup.line_keys import BatchLines, LineSettings, lines_of, taking_part, texts_of
 from roots_pipeline.dedup.ranks import source_ranks
 from roots_pipeline.text.segments import without_segments
 
@@ -117,19 +117,21 @@ class LineCopies(Exchange):
         cut = np.zeros(len(lines.segments.text), bool)
         for step in range(own.run):
             cut[lines.first[runs] + step] = True
-        taken = batch.column("text").take(pa.array(rows))
-        text, lost = without_segments(*text_buffers(taken), lines.segments, cut, own.strip_lines)
+        taken = text_buffers(texts_of(batch, rows))
+        text, lost = without_segments(*taken, lines.segments, cut, own.strip_lines)
         dropped = self._too_little(text, lost, lines, cut)
         verdicts, causes = batch.column("verdict").to_pylist(), batch.column("cause").to_pylist()
         for number, cause in zip(dropped.tolist(), _causes(batch, rows, dropped, lines, runs, finding, findings),
                                  strict=True):
             verdicts[rows[number]], causes[rows[number]] = self.verdict, cause
-        where = np.arange(batch.num_rows) + len(rows)
-        where[rows] = np.arange(len(rows))
+        if len(rows) < batch.num_rows:
+            where = np.arange(batch.num_rows) + len(rows)
+            where[rows] = np.arange(len(rows))
+            text = pa.concat_arrays([text, batch.column("text")]).take(pa.array(where))
         total = batch.column("cut_bytes").to_numpy().copy()
         total[rows] += lost
         return with_columns(batch, {
-            "text": pa.concat_arrays([text, batch.column("text")]).take(pa.array(where)),
+            "text": text,
             "verdict": pa.array(verdicts, pa.string()), "cause": pa.array(causes, pa.string()),
             "cut_bytes": pa.array(total),
         })

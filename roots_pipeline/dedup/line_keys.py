@@ -95,7 +95,7 @@ class BatchLines:
 
 def lines_of(batch: pa.RecordBatch, rows: Numbers, settings: LineSettings) -> BatchLines:
     """The lines of some rows of a batch, in the order of the text."""
-    data, offsets = text_buffers(batch.column("text").take(pa.array(rows)))
+    data, offsets = text_buffers(texts_of(batch, rows))
     segments = find_segments(data, offsets, settings.unit == "sentences", settings.minimum_characters)
     hashes = segment_hashes(data, segments, settings.lower_case)
     begins, (high, low) = runs_of_segments(hashes, segments.text, settings.run)
@@ -107,6 +107,12 @@ def lines_of(batch: pa.RecordBatch, rows: Numbers, settings: LineSettings) -> Ba
     digest = {scope: xxhash.xxh3_128_digest(scope or "") for scope in set(scopes)}
     salts = np.frombuffer(b"".join([digest[scope] for scope in scopes]), "<u8").reshape(-1, 2)
     return BatchLines(rows[text], _salted(high, salts[text, 0]), _salted(low, salts[text, 1]), begins, segments)
+
+
+def texts_of(batch: pa.RecordBatch, rows: Numbers) -> pa.Array:
+    """The texts of some rows (sorted, each once); nothing is copied if these are all."""
+    texts = batch.column("text")
+    return texts if len(rows) == len(texts) else texts.take(pa.array(rows))
 
 
 def _salted(hashes: Keys, salts: Keys) -> Keys:

@@ -21,9 +21,12 @@ from roots_pipeline.dedup.minhash import MinHashDuplicates
 from roots_pipeline.dedup.reference import read_reference, rows_with_keys, write_reference
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
+from roots_pipeline.text.minhash import jaccard
 from tests.dedup import driver
 from tests.dedup.driver import document
 from tests.dedup.test_minhash import SURE, edited, sets_of
+from tests.dedup.test_real_text import load
+from tests.dedup.test_real_text import sets_of as real_sets
 
 NEAR: dict[str, Any] = {**SURE, "threshold": 0.6}
 
@@ -206,3 +209,25 @@ def test_an_empty_reference_is_an_error(tmp_path: Path) -> None:
         remember([ExactDuplicates()], corpus)
     with pytest.raises(StaleDataError, match="no finished result here"):
         remember([ExactDuplicates()], tmp_path / "nowhere")
+
+
+@pytest.mark.shared
+def test_edits_of_real_texts_are_known(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = load(shared / "data" / "dedup" / "synthetic_edits.jsonl.zst")
+    firsts = {row["cluster"]: row["id"] for row in reversed(rows)}
+    old = [row for row in rows if firsts[row["cluster"]] == row["id"]]
+    new = [row for row in rows if firsts[row["cluster"]] != row["id"]]
+    plain = MinHashDuplicates(ngram=5, threshold=0.8)
+    place = remember([plain], make_corpus(tmp_path, old, []))
+    stage = MinHashDuplicates(ngram=5, threshold=0.8, against=(place,))
+    outcome = driver.run(stage, [document(row["id"], row["text"]) for row in new], 2, 2)
+    sets = real_sets(rows, plain)
+    similarity = {row["id"]: jaccard(sets[row["id"]], sets[firsts[row["cluster"]]]) for row in new
+                  if len(sets[row["id"]]) and len(sets[firsts[row["cluster"]]])}
+    known = {row["id"]: row["cause"] for row in outcome.rows if row["verdict"] == "known_near_duplicates"}
+    wanted = {name for name, value in similarity.items() if value >= plain.threshold}
+    with capsys.disabled():
+        print(f"\nagainst an old corpus: {len(wanted)} similar documents, {len(wanted & set(known))} found, "
+              f"{len(set(known) - wanted)} others")
+    assert len(wanted & set(known)) >= 0.99 * len(wanted) > 100
+    assert all(jaccard(sets[name], sets[cause]) >= plain.threshold - 0.05 for name, cause in known.items())
