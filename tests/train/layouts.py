@@ -22,7 +22,6 @@ import orjson
 import torch
 import torch.distributed as dist
 import xxhash
-from deepspeed.accelerator import get_accelerator
 
 from tests.train.scenario import VOCABULARY, MadeUpText, settings
 from tests.train.worlds import run_world
@@ -30,6 +29,7 @@ from train import engine as engine_module
 from train.config import TrainConfig
 from train.data import micro_batches
 from train.engine import build_engine
+from train.parallel.backend import deepspeed
 from train.parallel.topology import Place, connect
 
 # data, tensor, pipeline
@@ -146,7 +146,7 @@ def run(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(1)
     # PyTorch can compute in float16 on a CPU, only so slowly that we and DeepSpeed refuse to train in it.
     engine_module.check_precision = lambda *_: None  # type: ignore[assignment]
-    get_accelerator().is_fp16_supported = lambda: True
+    deepspeed.accelerator.get_accelerator().is_fp16_supported = lambda: True
     steps = SHORT_STEPS if short else STEPS
     for processes in (1, 2, 4, 8):
         cases = [

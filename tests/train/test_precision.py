@@ -7,13 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from deepspeed.accelerator import get_accelerator
-from deepspeed.runtime.fp16.loss_scaler import CreateLossScaler
 
 from roots_pipeline.core.errors import TrainingError
 from tests.train.scenario import VOCABULARY, MadeUpText, numbers, settings, train
 from train import precision
 from train.engine import build_engine
+from train.parallel.backend import deepspeed
 from train.parallel.topology import connect
 from train.precision import check_precision, precision_settings, skipped_step
 
@@ -31,7 +30,7 @@ def test_float16_without_a_gpu_is_refused_before_a_model_is_built() -> None:
 def test_loss_scale_is_that_of_the_small_models() -> None:
     """It starts at 2^12, halves at each overflow but the first, not below 1, and doubles after 500 steps without."""
     told = precision_settings("fp16")["fp16"]
-    scaler = CreateLossScaler(
+    scaler = deepspeed.runtime.fp16.loss_scaler.CreateLossScaler(
         dtype=torch.half,
         static_loss_scale=told["loss_scale"],
         dynamic_scaling=told["loss_scale"] == 0,
@@ -63,7 +62,7 @@ def test_only_an_overflow_of_float16_is_a_skipped_step() -> None:
 def slow_float16(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch can compute in float16 on a CPU, only so slowly that we and DeepSpeed refuse to train in it."""
     monkeypatch.setattr("train.engine.check_precision", lambda *_: None)
-    monkeypatch.setattr(get_accelerator(), "is_fp16_supported", lambda: True)
+    monkeypatch.setattr(deepspeed.accelerator.get_accelerator(), "is_fp16_supported", lambda: True)
 
 
 @pytest.mark.usefixtures("slow_float16")
