@@ -3,10 +3,12 @@
     evaluations:
       - {name: gsm8k, path: "evaluations/gsm8k/*.jsonl.zst", fields: [question, answer]}
       - {name: squad, path: "evaluations/squad", fields: [context, question], splits: [validation]}
+      - {name: boolq, path: "hf://aps/super_glue", config: boolq, fields: [passage, question], splits: [validation]}
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from roots_pipeline.core.storage import fingerprint, hash_file
+from roots_pipeline.decontamination.datasets_library import HUB, find_layout
 from roots_pipeline.sources.base import FileSlice
 from roots_pipeline.sources.discover import discover
 from roots_pipeline.sources.files import locate, relative_name
@@ -30,11 +33,14 @@ class Evaluation:
     """One evaluation set.
 
     `path`      a file, folder or pattern of JSON lines (plain, gzip, zstd) or Parquet files, or the folder of a Hugging
-                Face dataset saved on disk; local, an fsspec URL, or `package://...`
+                Face dataset saved on disk; local, an fsspec URL, or `package://...`. `hf://user/name`, and a folder for
+                which `splits` or `config` is given, is opened by the library `datasets`
     `fields`    names of the fields that hold an item's text, in order; `answers.text` is a field inside a field. A list
                 of strings counts as its strings, one after the other
     `id_field`  the field that names an item; without it an item is called `<file>:<record>`
     `splits`    of a Hugging Face dataset with several: the ones to read (default all)
+    `config`    of a Hugging Face dataset with several configurations: the one to read
+    `revision`  of a dataset of the Hub: a commit, tag or branch
     """
 
     # A slip in a key is an error.
@@ -45,6 +51,8 @@ class Evaluation:
     fields: tuple[str, ...] = ("text",)
     id_field: str = "id"
     splits: tuple[str, ...] = ()
+    config: str | None = None
+    revision: str | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -53,14 +61,24 @@ class Evaluation:
             raise ValueError(f"evaluation set '{self.name}' names no field that holds text; list one in `fields`.")
 
     @property
-    def is_dataset(self) -> bool:
+    def is_of_the_library(self) -> bool:
+        """Whether the library `datasets` has to find the files."""
+        if self.path.startswith(HUB):
+            return not self.path.endswith(SUFFIXES)
+        return bool(self.config or self.splits) and os.path.isdir(self.path) and not self.is_saved
+
+    @property
+    def is_saved(self) -> bool:
         """Whether the path is a Hugging Face dataset saved on disk."""
         filesystem, inside = locate(self.path)
         return any(filesystem.exists(f"{inside.rstrip('/')}/{mark}") for mark in _DATASET_MARKS)
 
     def files(self) -> list[FileSlice]:
         """Its files, sorted. Raises SourceError if the path leads nowhere."""
-        return discover(self.path, () if self.is_dataset else SUFFIXES)
+        if self.is_of_the_library:
+            splits = find_layout(self.path, self.config, self.revision).splits
+            return [FileSlice(file, 0) for split in sorted(splits) for file in splits[split]]
+        return discover(self.path, () if self.is_saved else SUFFIXES)
 
 
 def content_of(evaluations: Sequence[Evaluation]) -> str:

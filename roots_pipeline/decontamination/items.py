@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.decontamination.datasets_library import find_layout, rows_of
 from roots_pipeline.decontamination.evaluations import Evaluation
 from roots_pipeline.sources.base import MAX_DOCUMENT_BYTES, kind_of
 from roots_pipeline.sources.decompress import Damage, decompressed
@@ -34,12 +35,15 @@ class Item(NamedTuple):
 
 def read_items(evaluation: Evaluation) -> list[Item]:
     """All items of a set, in order of files and records. Raises SourceError; a set without items is an error, too."""
-    if evaluation.is_dataset:
+    if evaluation.is_of_the_library:
+        items = list(_read_layout(evaluation))
+    elif evaluation.is_saved:
         items = list(_read_dataset(evaluation))
     else:
-        if evaluation.splits:
-            raise SourceError(f"evaluation set '{evaluation.name}' has no splits, because it is no dataset saved on "
-                              "disk.", where=evaluation.path, hint="Remove `splits`, or name its files in `path`.")
+        if evaluation.splits or evaluation.config:
+            raise SourceError(f"evaluation set '{evaluation.name}' has no splits and no configurations, because it is "
+                              "no Hugging Face dataset.", where=evaluation.path,
+                              hint="Remove `splits` and `config`, or name its files in `path`.")
         items = [item for file in evaluation.files() for item in _read_file(evaluation, file.path)]
     if not any(item.text.strip() for item in items):
         found = f"none of its {len(items)} records has text in {_quoted(evaluation.fields)}" if items else "no record"
@@ -96,14 +100,34 @@ def _read_dataset(evaluation: Evaluation) -> Iterator[Item]:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(evaluation.path, f"not a whole dataset ({str(error)[:200]})") from error
     splits = dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"": loaded}
+    for name in _chosen(evaluation, list(splits)):
+        for number, record in enumerate(splits[name].with_format(None), 1):
+            place = f"{name}:{number}" if name else str(number)
+            yield _item(evaluation, record, name or "rows", number, f"{evaluation.path}:{place}")
+
+
+def _read_layout(evaluation: Evaluation) -> Iterator[Item]:
+    layout = find_layout(evaluation.path, evaluation.config, evaluation.revision)
+    for split in _chosen(evaluation, list(layout.splits)):
+        number = 0
+        for file in layout.splits[split]:
+            try:
+                for record in rows_of(layout, file):
+                    number += 1
+                    yield _item(evaluation, record, split, number, f"{file}:{number}")
+            except SourceError:
+                raise
+            except Exception as error:  # the library lets through what any of its parsers raises
+                raise _unreadable(file, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _chosen(evaluation: Evaluation, splits: Sequence[str]) -> Sequence[str]:
+    """The splits to read. Raises SourceError for one that there is not."""
     for name in evaluation.splits:
         if name not in splits:
             raise SourceError(f"evaluation set '{evaluation.name}' has no split '{name}'.", where=evaluation.path,
                               hint=nearest(name, [known for known in splits if known]) or "It has no splits.")
-    for name in evaluation.splits or splits:
-        for number, record in enumerate(splits[name].with_format(None), 1):
-            place = f"{name}:{number}" if name else str(number)
-            yield _item(evaluation, record, name or "rows", number, f"{evaluation.path}:{place}")
+    return evaluation.splits or splits
 
 
 def _item(evaluation: Evaluation, record: Mapping[str, Any], file: str, number: int, where: str) -> Item:

@@ -74,6 +74,46 @@ def test_datasets_on_disk(tmp_path: Path) -> None:
     assert content_of((two,)) != before
 
 
+def test_folders_in_a_layout_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    datasets.disable_progress_bars()
+    for name, records in (("main/train", RECORDS[2:]), ("main/test", RECORDS[:2]), ("more/test", RECORDS)):
+        path = tmp_path / "set" / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps({**record, "id": f"{name}-{k}"}) + "\n" for k, record in enumerate(records)))
+    (tmp_path / "set" / "README.md").write_text("""---
+configs:
+- config_name: main
+  data_files: [{split: train, path: main/train.jsonl}, {split: test, path: main/test.jsonl}]
+- config_name: more
+  data_files: [{split: test, path: more/test.jsonl}]
+---
+""")
+    def ids(**settings: Any) -> list[str]:
+        return [item.id for item in read_items(Evaluation("s", str(tmp_path / "set"), FIELDS, **settings))]
+
+    assert ids(config="main") == ["main/train-0", "main/test-0", "main/test-1"]
+    assert ids(config="main", splits=("test",)) == ["main/test-0", "main/test-1"]
+    assert ids(config="more", splits=("test",)) == ["more/test-0", "more/test-1", "more/test-2"]
+    texts = [item.text for item in read_items(Evaluation("s", str(tmp_path / "set"), FIELDS, config="more"))]
+    assert texts[0].split() == ["How", "many?", "four", "4", "4.0"]
+    with pytest.raises(SourceError, match=r"no split 'tset'. Did you mean 'test'"):
+        ids(config="main", splits=("tset",))
+    with pytest.raises(SourceError, match="cannot be opened"):
+        ids(config="other")
+    with pytest.raises(SourceError, match=r"main/test.jsonl:1: this record has no field 'quest'"):
+        read_items(Evaluation("s", str(tmp_path / "set"), ("quest",), config="main", splits=("test",)))
+    evaluation = Evaluation("s", str(tmp_path / "set"), FIELDS, config="main")
+    before = content_of((evaluation,))
+    (tmp_path / "set" / "main" / "test.jsonl").write_text(json.dumps({**RECORDS[0], "question": "Other?"}) + "\n")
+    assert content_of((evaluation,)) != before
+    assert ids(config="main") == ["main/train-0", "a"]
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    with pytest.raises(SourceError, match="cannot be opened"):
+        read_items(Evaluation("s", "hf://rootbloom/there-is-no-such-set", FIELDS))
+
+
 def test_other_file_systems(sample: Path) -> None:
     items = read_items(Evaluation("code", "package://sample/eval/code.jsonl"))
     assert items == read_items(Evaluation("code", str(sample / "eval" / "code.jsonl")))

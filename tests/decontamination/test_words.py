@@ -34,7 +34,7 @@ def read(*texts: str) -> Words:
 
 
 def same(first: str, second: str) -> bool:
-    return read(first).hashes.tolist() == read(second).hashes.tolist()
+    return bool(np.array_equal(read(first).hashes, read(second).hashes))
 
 
 @pytest.mark.parametrize(("first", "second"), [
@@ -82,7 +82,8 @@ def test_sizes_and_lengths() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXTS | st.lists(st.sampled_from([*MARKUP, "word", " ", "é"])).map("".join), max_size=4))
 def test_words_are_those_of_the_twin(texts: list[str]) -> None:
-    words, names = read(*texts), {}
+    words = read(*texts)
+    names: dict[str, int] = {}
     for number, text in enumerate(texts):
         begin, end = words.first[number], words.first[number + 1]
         shift = sum(len(before.encode()) for before in texts[:number])
