@@ -7,6 +7,7 @@ line, which differ where the scope differs, and where in the text it is.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -51,7 +52,7 @@ class LineSettings:
         return self._named("repeated")
 
     def _named(self, what: str) -> str:
-        return f"_lines_{what}_{fingerprint(astuple(self))[:8]}"
+        return f"_lines_{what}_{_mark(self)}"
 
     def least(self, batch: pa.RecordBatch) -> Numbers:
         """How often a line of each row must occur to count as repeated."""
@@ -71,6 +72,11 @@ class LineSettings:
     @property
     def scope_needs(self) -> tuple[str, ...]:
         return {"corpus": (), "source": ("source",), "domain": ("url",)}[self.scope]
+
+
+@lru_cache(maxsize=64)
+def _mark(settings: LineSettings) -> str:
+    return fingerprint(astuple(settings))[:8]
 
 
 def domain_of(url: str | None) -> str | None:
