@@ -26,6 +26,7 @@ from roots_pipeline.rules.roots_data import special_characters
 from roots_pipeline.rules.roots_word_lists import built_in_stop_words, lists_fingerprint, read_lists
 
 _PART = 1 << 20  # bytes of a line that are looked at at once
+_LONG_WORD = 100  # characters; such words are rare, and together they would fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,17 @@ class RemoveReferences(TextEdit):
     def _is_prose(self, text: bytes, start: int, stop: int) -> bool:
         if start == stop:
             return False
-        listed, all_words, words = 0, 0, self._words()
+        words = self._words()
+        listed = all_words = 0
         for part in _parts(text, start, stop):
             if self.words_as_written:
                 found = part.split()
-            elif self.language == "zh":
-                found = [character for character in part if ord(character) not in special_characters(False)]
+                all_words += len(found)
+                listed += sum(map(words.__contains__, found))
             else:
-                found = [word for word in map(_shaped, part.split()) if word]
-            all_words += len(found)
-            listed += sum(word in words for word in found)
+                shaped = list(filter(None, map(_shaped, part if self.language == "zh" else part.split())))
+                all_words += len(shaped)
+                listed += sum(map(words.__contains__, shaped))
         assert self.ratio is not None
         return listed > all_words * self.ratio
 
@@ -98,6 +100,12 @@ def _stop_words(path: str, fingerprint: str, language: str, as_written: bool) ->
 
 
 def _shaped(word: str) -> str:
+    """A word in the shape in which words are compared, empty if it has nothing but special characters."""
+    return _remembered(word) if len(word) < _LONG_WORD else word.lower().strip(_ends())
+
+
+@lru_cache(maxsize=1 << 16)
+def _remembered(word: str) -> str:
     return word.lower().strip(_ends())
 
 
