@@ -60,10 +60,10 @@ VARIANTS = {
     "selective": Variant({"activation_checkpointing": "selective"}),
     "sequence": Variant({"sequence_parallel": True}),
     "sequence_full": Variant({"sequence_parallel": True, "activation_checkpointing": "full"}),
-    # bfloat16 has eight bits: a sum in another order rounds differently.
-    "bf16": Variant({"precision": "bf16"}, loss=2e-3, norm=2e-2),
+    # Beside the run in float32: bfloat16 has eight bits, float16 eleven.
+    "bf16": Variant({"precision": "bf16"}, loss=4e-3, norm=2e-2),
     "fp16": Variant({"precision": "fp16"}, loss=1e-3, norm=1e-2),
-    "stochastic": Variant({"precision": "bf16-stochastic"}, loss=4e-3, norm=2e-2),
+    "stochastic": Variant({"precision": "bf16-stochastic"}, loss=8e-3, norm=2e-2),
 }
 STEPS, SHORT_STEPS, BATCH = 20, 6, 8
 # The variants that are run in each layout, and those of --short.
