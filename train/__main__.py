@@ -152,5 +152,29 @@ def convert(
     )
 
 
+@app.command()
+def slurm(
+    folder: RunFolder = _DEFAULT,
+    recipe: Annotated[str, typer.Option(help="Name of a built-in recipe or path of a YAML file.")] = "sample",
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of each node.")] = 8,
+    cpus: Annotated[int, typer.Option(min=1, help="CPU cores of each node.")] = 64,
+    hours: Annotated[int, typer.Option(min=1, help="Limit of one allocation.")] = 20,
+    account: Annotated[str, typer.Option(help="Whom Slurm charges.")] = "",
+    partition: Annotated[str, typer.Option(help="Slurm's partition.")] = "",
+    constraint: Annotated[str, typer.Option(help="Features the nodes must have, for example a100.")] = "",
+    exclude: Annotated[str, typer.Option(help="Nodes to leave out.")] = "",
+    python: Annotated[str, typer.Option(help="The Python of the nodes.")] = ".venv/bin/python",
+) -> None:
+    """Print a script for sbatch that trains a recipe on one or many nodes, from this folder."""
+    from roots_pipeline.core.recipe import load_section
+    from train.config import RECIPES, TrainConfig
+    from train.slurm import Cluster, slurm_script
+
+    config = load_section(recipe, "train", TrainConfig, RECIPES)
+    cluster = Cluster(nodes, gpus, cpus, hours, account, partition, constraint, exclude)
+    print(slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python), end="")
+
+
 if __name__ == "__main__":
     run_app(app)
