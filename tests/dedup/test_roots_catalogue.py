@@ -15,6 +15,7 @@ import pytest
 from roots_pipeline.core.stages import Exchange
 from roots_pipeline.dedup.exact import ExactDuplicates
 from roots_pipeline.dedup.lines import RepeatedLines
+from roots_pipeline.dedup.segments_joined import JoinedSegments
 from roots_pipeline.dedup.urls import UrlDuplicates
 from tests.dedup.driver import document, run
 
@@ -44,8 +45,7 @@ MAPS = {
 def cases(shared: Path) -> list[dict[str, Any]]:
     path = shared / "golden" / "roots" / "catalogue.jsonl"
     records = [json.loads(line) for line in path.read_text("utf-8").rstrip("\n").split("\n")]
-    return [record for record in records if record["kind"] in ("dedup", "chain")
-            and record["function"] != "concatenate_lm_fr_ester"]
+    return [record for record in records if record["kind"] in ("dedup", "chain")]
 
 
 def meta_of(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 def test_every_recorded_function(shared: Path, layout: tuple[int, int, int | None]) -> None:
     seen = set()
     for record in cases(shared):
-        if record["kind"] != "dedup":
+        if record["kind"] != "dedup" or record["function"] == "concatenate_lm_fr_ester":
             continue
         seen.add(record["function"])
         outcome = run(STAGES[record["function"]], rows_of(record), *layout)
@@ -88,3 +88,25 @@ def test_every_recorded_chain(shared: Path) -> None:
                 elif name in FILTERS and not FILTERS[name](row["text"], json.loads(row["metadata"])):
                     row["verdict"] = row.get("verdict") or name
         assert [row["text"] for row in rows if row.get("verdict") is None] == record["output"], record["case"]
+
+
+@pytest.mark.parametrize("layout", [(1, 1, None), (3, 2, 7)])
+def test_every_recorded_recording_in_pieces(shared: Path, layout: tuple[int, int, int | None]) -> None:
+    records = [record for record in cases(shared) if record["function"] == "concatenate_lm_fr_ester"]
+    assert records
+    for record in records:
+        rows = [document(meta["id"], text) for text, meta in zip(record["input"], record["meta"], strict=True)]
+        outcome = run(JoinedSegments(), [*rows, document("other", "one"), document("more_id_x", "two")], *layout)
+        got = {row["id"].rpartition("_id_")[0]: row["text"] for row in outcome.rows if row["verdict"] is None}
+        wanted = {meta["id"]: text for meta, text in zip(record["output_meta"], record["output"], strict=True)}
+        assert {name: text for name, text in got.items() if name in wanted} == wanted
+        assert {row["text"] for row in outcome.rows if row["id"] in ("other", "more_id_x")} == {"one", "two"}
+        assert sum(row["verdict"] is None for row in outcome.rows) == len(wanted) + 2
+
+
+def test_recordings_of_two_sources_are_not_joined() -> None:
+    rows = [document("r_id_2", "b", "x"), document("r_id_10", "c", "x"), document("r_id_1", "a", "x"),
+            document("r_id_3", "d", "y"), document("r_id_0", "z", "x", verdict="word_count")]
+    outcome = run(JoinedSegments(), rows, 2, 2, 1)
+    assert [row["text"] for row in outcome.rows] == ["b", "c", "a\nb\nc", "d", "z"]
+    assert outcome.dropped() == {"r_id_2": "r_id_1", "r_id_10": "r_id_1", "r_id_0": None}
