@@ -109,6 +109,13 @@ class RepeatedLines(Exchange):
         if self.strip_lines and self.unit != "lines":
             raise ValueError("strip_lines is for unit: lines; white space around sentences is never compared.")
 
+    def advice(self) -> list[str]:
+        """A warning about settings that delete documents which exist twice."""
+        if self.keep == "first" or self.minimum_times > 2:
+            return []
+        return ["all copies of a line that occurs twice are cut, so a document that exists twice loses all its lines: "
+                "drop duplicates of documents in a stage before, or set keep: first."]
+
     @property
     def settings(self) -> LineSettings:
         """What all rounds share."""

@@ -73,7 +73,7 @@ def url_key(url: str | None, kind: UrlKey) -> str | None:
     if not url:
         return None
     try:
-        return _KEYS[kind](url)
+        return _KEYS[kind](url) or url
     except ValueError:
         return url
 

@@ -6,10 +6,12 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roots_pipeline.dedup import line_keys
 from roots_pipeline.dedup.lines import RepeatedLines
 from tests.dedup.driver import document, run
 from tests.text.test_segments import lower, segments_of, without_lines, without_sentences
@@ -23,10 +25,10 @@ DOMAINS = dict(zip(URLS, [None, "a.org", "a.org", "b.org", None], strict=True))
 def brute_force(rows: list[dict[str, Any]], stage: RepeatedLines) -> list[tuple[str, str | None, str | None]]:
     """Text, verdict and cause of each document."""
     def scope(row: dict[str, Any]) -> str | None:
-        return {"corpus": "", "source": row["source"], "domain": DOMAINS[row["url"]]}[stage.scope]
+        return {"corpus": "", "source": row["source"], "domain": DOMAINS[row.get("url")]}[stage.scope]
 
     place = {name: rank for rank, name in enumerate(stage.prefer)}
-    order = sorted((row for row in rows if not row["verdict"] and scope(row) is not None),
+    order = sorted((row for row in rows if not row.get("verdict") and scope(row) is not None),
                    key=lambda row: (place.get(row["source"], len(place)), row["id"]))
     sizes = Counter(scope(row) for row in order)
     pieces, runs = {}, {}
@@ -75,7 +77,7 @@ def brute_force(rows: list[dict[str, Any]], stage: RepeatedLines) -> list[tuple[
         else:
             done[name] = (text, None, None)
     for row in rows:
-        result.append(done.get(row["id"], (row["text"], row["verdict"], None)))
+        result.append(done.get(row["id"], (row["text"], row.get("verdict"), None)))
     return result
 
 
@@ -139,3 +141,28 @@ def test_first_copy_stays_in_the_preferred_source() -> None:
 def test_impossible_settings(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must be at least|share|strip_lines"):
         RepeatedLines(**change)
+
+
+def test_keys_that_meet_by_chance_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(2)
+    rows = [document(f"d{number:02d}", "\n".join(dice.choice(LINES) for _ in range(5)), dice.choice("xyz"))
+            for number in range(20)]
+    kinds: list[Any] = ["none", "first"]
+    stages_ = [RepeatedLines(minimum_characters=0, minimum_times=times, keep=keep, prefer=("y",))
+               for times in (2, 5) for keep in kinds]
+    wanted = [run(stage, rows, 2, 1, 1, batch_rows=4).rows for stage in stages_]
+    hashes = line_keys.segment_hashes
+
+    def poor(*given: Any) -> tuple[Any, Any]:
+        high, low = hashes(*given)
+        return high & np.uint64(1), low
+
+    monkeypatch.setattr(line_keys, "segment_hashes", poor)
+    for stage, before in zip(stages_, wanted, strict=True):
+        assert run(stage, rows, 2, 1, 1, batch_rows=4).rows == before
+        assert [(row["text"], row["verdict"], row["cause"]) for row in before] == brute_force(rows, stage)
+
+
+def test_advice() -> None:
+    assert RepeatedLines().advice() == [] == RepeatedLines(minimum_times=2, keep="first").advice()
+    assert "exists twice" in RepeatedLines(minimum_times=2).advice()[0]

@@ -25,6 +25,7 @@ OTHER_PAGES = ["https://example.org/a/B?x=1", "https://example.org/a/b", "https:
 def test_spellings_of_one_page() -> None:
     assert len({url_key(url, "page") for url in SAME_PAGE}) == 1
     assert len({url_key(url, "page") for url in [SAME_PAGE[0], *OTHER_PAGES]}) == 6
+    assert len({url_key(url, "page") for url in ("#a", "#b", "https://", "http://")}) == 4  # nothing would be left
 
 
 @pytest.mark.parametrize("kind", ["page", "whole", "without_query", "without_amp", "page_id"])
