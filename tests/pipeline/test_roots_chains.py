@@ -54,6 +54,13 @@ def test_docs_hold_the_recipes(project: Path) -> None:
     assert [yaml.safe_load(block)["corpus"]["stages"] for block in blocks] == [entries_of(name) for name in RECIPES]
 
 
+def test_all_stages_of_the_docs_exist(project: Path) -> None:
+    blocks = (project / "docs" / "rules.md").read_text("utf-8").split("```yaml\n")[1:]
+    for block in blocks:
+        for entry in yaml.safe_load(block.split("```")[0]).get("corpus", {}).get("stages", []):
+            make_stage(entry["stage"], {key: value for key, value in entry.items() if key not in ("stage", "groups")})
+
+
 def test_golden_chains(shared: Path) -> None:
     rows = [row for row in golden(shared, "catalogue") if row["kind"] == "chain"]
     assert rows
