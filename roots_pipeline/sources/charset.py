@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
 MAX_REPLACED_SHARE = 0.001
+NO_CHARSET = "no charset fits its bytes"  # the reason for quarantine where `decode` gives None
 
 _MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"), (codecs.BOM_UTF8, "utf-8"),

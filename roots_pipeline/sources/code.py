@@ -21,7 +21,7 @@ import pyarrow as pa
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.sources.base import BATCH_BYTES, Origin, Quarantined, excerpt
-from roots_pipeline.sources.charset import decode
+from roots_pipeline.sources.charset import NO_CHARSET, decode
 from roots_pipeline.sources.files import open_input, relative_name
 from roots_pipeline.sources.suffixes import TABLES
 
@@ -67,7 +67,7 @@ class Code(Origin):
         else:
             found = _DECLARED.match(data)
             decoded = decode(data, found[1].decode("ascii", "replace") if found else None)
-            problem = "no charset fits its bytes"
+            problem = NO_CHARSET
         if decoded is None:
             yield Quarantined(path, None, problem, excerpt(data))
             return

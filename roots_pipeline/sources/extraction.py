@@ -16,7 +16,7 @@ import trafilatura
 from resiliparse.extract.html2text import extract_plain_text
 from trafilatura.utils import load_html
 
-from roots_pipeline.sources.charset import codec_of, decode
+from roots_pipeline.sources.charset import NO_CHARSET, codec_of, decode
 from roots_pipeline.sources.roots_extraction import pseudo_crawl_text
 
 _PRESCAN = 4096
@@ -41,7 +41,7 @@ def extract_page(data: bytes, options: dict[str, Any]) -> dict[str, Any]:
     label = options["charset"] if codec_of(options["charset"]) else declared_charset(data)
     decoded = decode(data, label)
     if decoded is None:
-        return {"error": "no charset fits its bytes"}
+        return {"error": NO_CHARSET}
     page = _XML_DECLARATION.sub("", decoded.text).replace("\0", "\ufffd")
     first = options["extractor"]
     tree = load_html(page) if options["facts"] or first == "trafilatura" else None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.sources.base import Origin
+from roots_pipeline.sources.charset import NO_CHARSET
 from roots_pipeline.sources.isolation import Isolated, Killed
 
 _EXTRACTION = Isolated("roots_pipeline.sources.extraction:extract_page")
@@ -29,7 +30,7 @@ class Pages(Origin):
     language_from: Literal["page"] | None = None
     max_page_bytes: int = 10 << 20
     seconds: float = 30.0
-    memory_bytes: int = 4 << 30
+    memory_bytes: int = 512 << 20
 
     def __post_init__(self) -> None:
         Origin.__post_init__(self)
@@ -44,19 +45,18 @@ class Pages(Origin):
             return {"error": f"the page is larger than {self.max_page_bytes:,} bytes"}
         options = {"extractor": self.extractor, "fallback": self.fallback, "fast": self.fast, "tables": self.tables,
                    "charset": charset, "facts": True}
+        first = self._attempt(data, options)
+        if first.get("error") in (None, NO_CHARSET) or not (self.fallback and self.extractor == "trafilatura"):
+            return first
+        # Without the page's own title and address: looking for them parses the page as the first attempt did.
+        second = self._attempt(data, options | {"extractor": "resiliparse", "facts": False})
+        return second if second.get("text") else first
+
+    def _attempt(self, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
         try:
             return _EXTRACTION.call(data, options, seconds=self.seconds, memory_bytes=self.memory_bytes)
         except Killed as death:
-            first = f"extracting its text {death}"
-        if not (self.fallback and self.extractor == "trafilatura"):
-            return {"error": first}
-        # Without the page's own title and address: looking for them parses the page as the first attempt did.
-        options |= {"extractor": "resiliparse", "facts": False}
-        try:
-            page = _EXTRACTION.call(data, options, seconds=self.seconds, memory_bytes=self.memory_bytes)
-        except Killed:
-            return {"error": first}
-        return page if page.get("text") else {"error": first}
+            return {"error": f"extracting its text {death}"}
 
     def facts(self, page: dict[str, Any]) -> dict[str, Any]:
         """What is kept of a page as metadata."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, MAX_DOCUMENT_BYTES, Origin, Quarantined, excerpt
-from roots_pipeline.sources.charset import decode
+from roots_pipeline.sources.charset import NO_CHARSET, decode
 from roots_pipeline.sources.decompress import Damage, decompressed
 from roots_pipeline.sources.files import open_input, relative_name
 from roots_pipeline.sources.lines import split_lines
@@ -100,7 +100,7 @@ class Text(Origin):
         data = b"".join(parts)
         decoded = decode(data)
         if decoded is None:
-            return Quarantined(path, None, "no charset fits its bytes", excerpt(data))
+            return Quarantined(path, None, NO_CHARSET, excerpt(data))
         facts = {"charset": decoded.charset, "replaced": decoded.replaced}
         usual = facts == {"charset": "utf-8", "replaced": 0}
         return None, decoded.text, None if usual else orjson.dumps(facts).decode()

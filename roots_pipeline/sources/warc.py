@@ -23,7 +23,7 @@ from fastwarc.warc import HeaderMap
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, MAX_DOCUMENT_BYTES, Origin, Quarantined, excerpt
-from roots_pipeline.sources.charset import decode
+from roots_pipeline.sources.charset import NO_CHARSET, decode
 from roots_pipeline.sources.files import open_input, relative_name
 from roots_pipeline.sources.pages import Pages
 from roots_pipeline.sources.warc_framing import MAX_HEADER, Loss, RawRecord, read_records
@@ -177,7 +177,7 @@ class Wet(_Archive):
             problem = f"the text is longer than {self.max_document_bytes:,} bytes"
             yield Quarantined(path, raw.number, problem, excerpt(raw.block))
         elif (decoded := decode(raw.block)) is None:
-            yield Quarantined(path, raw.number, "no charset fits its bytes", excerpt(raw.block))
+            yield Quarantined(path, raw.number, NO_CHARSET, excerpt(raw.block))
         else:
             facts = {"charset": decoded.charset, "replaced": decoded.replaced}
             yield self._row(path, raw, headers, decoded.text, {} if facts == _PLAIN else facts)

@@ -19,7 +19,8 @@ from roots_pipeline.sources.warc_stream import PADDING, VERSION, Stretches, open
 
 MAX_HEADER = 64 << 10
 _READ = 1 << 20
-_START = re.compile(rb"(?<![^\r\n])WARC/[0-9]\.[0-9]{1,2}\r?\n")
+# At the beginning of a line; the look-behind comes second, so that the search is for a fixed string.
+_START = re.compile(rb"WARC/(?<![^\r\n]WARC/)[0-9]\.[0-9]{1,2}\r?\n")
 _END_OF_HEADER = re.compile(rb"\r?\n\r?\n")
 # Where a block must end if another record follows; the standard asks for two line ends in between.
 _NEXT = re.compile(rb"\r?\n\r?\n(?=WARC/[0-9]\.[0-9]{1,2}\r?\n)")
@@ -70,17 +71,22 @@ def _stretch(stream: Stretches, limit: int, number: int) -> Generator[RawRecord 
             continue
         number += 1
         header = stream.find(_END_OF_HEADER, 0, MAX_HEADER)
-        other = _START.search(stream.data, 1, header.end() if header else MAX_HEADER)
-        if header is None or other:
-            too_long = other or len(stream.data) >= MAX_HEADER
-            reason = "the header of this record does not end" if too_long else _cut(stream, "in its header")
+        later = _last_start(stream, header.end() if header else MAX_HEADER)
+        if header is None or later:
+            broken = later or len(stream.data) >= MAX_HEADER
+            reason = "the header of this record does not end" if broken else _cut(stream, "in its header")
             yield Loss(number, reason, bytes(stream.data[:200]))
-            stream.drop(other.start() if other else len(VERSION) if too_long else len(stream.data))
+            stream.drop(later or (len(VERSION) if broken else len(stream.data)))
             continue
         head = bytes(stream.data[: header.end()])
         del stream.data[: header.end()]
         yield _record(stream, limit, number, head)
     return number
+
+
+def _last_start(stream: Stretches, end: int) -> int:
+    """Where the last record before `end` seems to begin, after the one at 0; 0 if none does."""
+    return max((found.start() for found in _START.finditer(stream.data, 1, end)), default=0)
 
 
 def _record(stream: Stretches, limit: int, number: int, header: bytes) -> RawRecord | Loss:
@@ -98,6 +104,9 @@ def _record(stream: Stretches, limit: int, number: int, header: bytes) -> RawRec
     said = "the record has no readable Content-Length"
     if length is not None:
         said = f"the record has a Content-Length of {length:,}"
+    padding = PADDING.match(stream.data) if length is None and stream.fill(16) else None
+    if padding and _START.match(stream.data, padding.end()):
+        return _taken(stream, number, header, 0, f"{said}; another record follows its header")
     found = stream.find(_NEXT, 0, limit)
     if found:
         wrong = f"{said}; its block of {found.start():,} bytes was found by the record that follows"

@@ -134,7 +134,7 @@ def test_pages_that_are_too_large(tmp_path: Path) -> None:
 def test_a_page_that_hangs_is_quarantined_and_the_next_one_is_read(tmp_path: Path) -> None:
     nested = "<div>" * 200_000 + f"<p>{SENTENCES}</p>" + "</div>" * 200_000
     (tmp_path / "p.html").write_text(f"<html><body>{nested}</body></html>")
-    documents, bad = run(Html(source="s", seconds=0.5), tmp_path / "p.html")
+    documents, bad = run(Html(source="s", seconds=0.5, extractor="resiliparse"), tmp_path / "p.html")
     assert documents == [] and "took more than 0.5 s of CPU time" in bad[0].reason
     assert one(tmp_path, f"<p>{SENTENCES}</p>")["text"].strip() == SENTENCES
 
@@ -153,8 +153,6 @@ def test_a_page_that_takes_too_long_falls_back(tmp_path: Path) -> None:
     (document,), bad = run(Html(source="s", seconds=0.8), tmp_path / "p.html")
     assert not bad and json.loads(document["metadata"])["extractor"] == "resiliparse"
     assert "sentence number 11" in document["text"]
-    documents, bad = run(Html(source="s", seconds=0.8, fallback=False), tmp_path / "p.html")
-    assert not documents and "CPU time" in bad[0].reason
 
 
 @pytest.mark.parametrize("extractor", ["trafilatura", "resiliparse", "roots"])

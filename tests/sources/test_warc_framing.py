@@ -158,6 +158,12 @@ def test_files_without_records(data: bytes) -> None:
     assert not found and len(lost) == bool(data.strip())
 
 
+def test_floods_of_beginnings_end_soon() -> None:
+    for flood in (b"WARC/1.0\r\n" * 200_000, b"WARC/" * 300_000, b"WARC/1.0\r\n\r\n" * 20_000, b"j" * 5_000_000):
+        found, lost = read(flood + b"\r\n\r\n" + RECORDS[1])
+        assert found[-1].block == ALL[1] and len(lost) + len(found) <= 40_000
+
+
 def test_blocks_over_the_limit_are_not_held() -> None:
     file = io.BytesIO(record(http(b"x" * 60_000_000), name="big") + RECORDS[1])
     tracemalloc.start()
