@@ -46,7 +46,8 @@ def whole(text: str, dice: Dice) -> str:
 
 def reformatted(text: str, dice: Dice) -> str:
     """Other case, punctuation, line breaks and normal form, wide Latin letters, perhaps quoted as in a mail."""
-    text = dice.choice([str.upper, str.lower, str.title, str])(text) if dice.random() < 0.8 else text
+    ways: list[Callable[[str], str]] = [str.upper, str.lower, str.title, str]
+    text = dice.choice(ways)(text) if dice.random() < 0.8 else text
     signs = ["", ";", " - ", "…", "!", "»"]
     changed = []
     for word in text.split():
@@ -129,7 +130,7 @@ def report(title: str, counts: dict[str, tuple[int, int, int]]) -> float:
     missed = ", ".join(f"{name} {own[0] - own[1]} of {own[0]}" for name, own in counts.items() if own[1] < own[0])
     print(f"{title:22} {found:5} of {planted} found: {found / planted:.4f}; as what they are {named / planted:.4f}"
           + (f"; missed: {missed}" if missed else ""))
-    return found / planted
+    return float(found / planted)
 
 
 def untouched(stage: Decontaminate, batches: Sequence[pa.RecordBatch]) -> list[dict[str, Any]]:

@@ -59,10 +59,12 @@ def stages_of(manifest: Manifest, folder: str) -> list[Decontaminate]:
     stages = []
     for entry in manifest.config["stages"]:
         if entry.get("stage") == Decontaminate.name:
-            settings = {field.name: entry[field.name] for field in fields(Decontaminate) if field.init}
+            # A manifest of an older version may lack settings that came later; the defaults are what it did.
+            settings = {field.name: entry[field.name] for field in fields(Decontaminate)
+                        if field.init and field.name in entry}
             settings["evaluations"] = tuple(
-                Evaluation(given["name"], given["path"], tuple(given["fields"]), given["id_field"],
-                           tuple(given["splits"])) for given in entry["evaluations"])
+                Evaluation(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+                for given in entry["evaluations"])
             stage = Decontaminate(**settings)
             if stage.located != entry["content"]:
                 raise StaleDataError("the files of an evaluation set have changed since this corpus was made.",
