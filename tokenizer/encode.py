@@ -35,6 +35,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 _CACHED_PIECES = 1 << 19
+_CACHED_LENGTH = 64  # bytes; longer pieces hardly come again
 _CACHED_BYTES = 1 << 23
 _CACHED_IDS = 1 << 22
 _BLOCK = 1 << 24  # bytes of text encoded in one go; bounds the room set aside for ids
@@ -51,7 +52,7 @@ def _encode(data, offsets, whole, end_id, merge_table, cache, cached_ids, scratc
 
     Returns 0 when all are done; stops at a piece for which `scratch` is too small and returns its length.
     """
-    byte_ids, byte_pairs, rows = merge_table
+    byte_ids = merge_table.byte_ids
     slots, entries, arena, used = cache
     written, cached = cursor[_WRITTEN], cursor[_CACHED]
     for text in range(cursor[_TEXT], offsets.size - 1):
@@ -64,7 +65,7 @@ def _encode(data, offsets, whole, end_id, merge_table, cache, cached_ids, scratc
             if length == 1:
                 out[written] = byte_ids[data[place]]
                 written += 1
-            elif length > SHORT_PIECE:
+            elif length > _CACHED_LENGTH:
                 if length > scratch.ids.size:
                     cursor[_TEXT] = text
                     cursor[_PLACE] = place
@@ -72,18 +73,19 @@ def _encode(data, offsets, whole, end_id, merge_table, cache, cached_ids, scratc
                     cursor[_OF_TEXT] = written - before
                     cursor[_CACHED] = cached
                     return length
-                written = merge_long(byte_ids, byte_pairs, rows, data, place, length, scratch, out, written)
+                written = merge_long(merge_table, data, place, length, scratch, out, written)
             else:
                 entry = entry_of(slots, entries, arena, used, data, place, length, 0)
-                if entry < 0 or cached + SHORT_PIECE > cached_ids.size:
+                if entry < 0 or cached + _CACHED_LENGTH > cached_ids.size:
                     clear_table(slots, used)
                     cached = 0
                     entry = entry_of(slots, entries, arena, used, data, place, length, 0)
                 known = entries[entry, COUNT]
                 if known == 0:
-                    number = merge_short(
-                        byte_ids, byte_pairs, rows, data, place, length, cached_ids[cached:], scratch.values
-                    )
+                    if length > SHORT_PIECE:
+                        number = merge_long(merge_table, data, place, length, scratch, cached_ids, cached) - cached
+                    else:
+                        number = merge_short(merge_table, data, place, length, cached_ids[cached:], scratch.ranks)
                     known = (cached << 8) | number
                     entries[entry, COUNT] = known
                     cached += number

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roots_pipeline.text.memory import inlined
-from tokenizer.merge_table import NO_MERGE, find_merge
+from tokenizer.merge_table import NO_MERGE, find_rank
 
-SHORT_PIECE = 64  # bytes; above it the heap wins
+SHORT_PIECE = 24  # bytes; above it the heap wins
 _LOW_HALF = np.int64(0xFFFFFFFF)
 
 Int32 = npt.NDArray[np.int32]
@@ -24,54 +24,54 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Scratch(NamedTuple):
-    """Room for one long piece of n bytes: `ids`, `following`, `before` int32 (n,), linked by position; `values`
-    int64 (n,), what the token at a position and the next one become; `heap` int64 (2 n,), rank << 32 |
-    position."""
+    """Room for one long piece of n bytes: `ids`, `following`, `before` int32 (n,), linked by position; `ranks` int32
+    (n,), at which the token at a position merges with the next one; `heap` int64 (2 n,), rank << 32 | position."""
 
     ids: Int32
     following: Int32
     before: Int32
-    values: Int64
+    ranks: Int32
     heap: Int64
 
 
 def new_scratch(length: int) -> Scratch:
-    """Room for pieces of up to `length` bytes: 36 bytes for each.
+    """Room for pieces of up to `length` bytes: 32 bytes for each.
 
     A merge takes one entry from the heap and adds at most two, and n bytes merge less than n times: 2 n entries
     suffice.
     """
-    links = np.empty((3, length), np.int32)
-    return Scratch(links[0], links[1], links[2], np.empty(length, np.int64), np.empty(2 * length, np.int64))
+    links = np.empty((4, length), np.int32)
+    return Scratch(links[0], links[1], links[2], links[3], np.empty(2 * length, np.int64))
 
 
 @inlined
-def merge_short(byte_ids, byte_pairs, rows, data, start, length, ids, values):
-    """Token ids of data[start:start + length] into `ids`; returns their number. `values` (int64) is scratch."""
+def merge_short(table, data, start, length, ids, ranks):
+    """Token ids of data[start:start + length] into `ids`; returns their number. `ranks` (int32) is scratch."""
+    byte_ids, byte_ranks, rows, known, made = table
     for index in range(length):
         ids[index] = byte_ids[data[start + index]]
     for index in range(length - 1):
-        values[index] = byte_pairs[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
+        ranks[index] = byte_ranks[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
     left = length
     while left > 1:
         best = NO_MERGE
         for index in range(left - 1):
-            best = min(best, values[index])
+            best = min(best, ranks[index])
         if best == NO_MERGE:
             break
         place = 0
-        while values[place] != best:
+        while ranks[place] != best:
             place += 1
-        ids[place] = best & _LOW_HALF
+        ids[place] = made[best]
         left -= 1
         for index in range(place + 1, left):
             ids[index] = ids[index + 1]
         for index in range(place + 1, left - 1):
-            values[index] = values[index + 1]
+            ranks[index] = ranks[index + 1]
         if place < left - 1:
-            values[place] = find_merge(rows, ids[place], ids[place + 1])
+            ranks[place] = find_rank(rows, known, ids[place], ids[place + 1])
         if place > 0:
-            values[place - 1] = find_merge(rows, ids[place - 1], ids[place])
+            ranks[place - 1] = find_rank(rows, known, ids[place - 1], ids[place])
     return left
 
 
@@ -103,47 +103,48 @@ def _pop(heap, size):
 
 
 @inlined
-def merge_long(byte_ids, byte_pairs, rows, data, start, length, scratch, out, place):
+def merge_long(table, data, start, length, scratch, out, place):
     """Token ids of data[start:start + length] into out[place:]; returns the place behind them.
 
     `scratch` is a `Scratch` for `length` bytes or more.
     """
-    ids, following, before, values, heap = scratch
+    byte_ids, byte_ranks, rows, known, made = table
+    ids, following, before, ranks, heap = scratch
     size = 0
     for index in range(length):
         ids[index] = byte_ids[data[start + index]]
         following[index] = index + 1
         before[index] = index - 1
-        values[index] = NO_MERGE
+        ranks[index] = NO_MERGE
         if index + 1 < length:
-            values[index] = byte_pairs[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
-            if values[index] != NO_MERGE:
-                _push(heap, size, (values[index] & ~_LOW_HALF) | index)
+            ranks[index] = byte_ranks[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
+            if ranks[index] != NO_MERGE:
+                _push(heap, size, (np.int64(ranks[index]) << 32) | index)
                 size += 1
     while size > 0:
         key = heap[0]
         _pop(heap, size)
         size -= 1
         here = key & _LOW_HALF
-        if values[here] >> 32 != key >> 32:
+        if ranks[here] != key >> 32:
             continue  # one of the two tokens has changed since
         gone = np.int64(following[here])
         behind = np.int64(following[gone])
-        ids[here] = values[here] & _LOW_HALF
+        ids[here] = made[ranks[here]]
         following[here] = behind
-        values[gone] = NO_MERGE
-        values[here] = NO_MERGE
+        ranks[gone] = NO_MERGE
+        ranks[here] = NO_MERGE
         if behind < length:
             before[behind] = here
-            values[here] = find_merge(rows, ids[here], ids[behind])
-            if values[here] != NO_MERGE:
-                _push(heap, size, (values[here] & ~_LOW_HALF) | here)
+            ranks[here] = find_rank(rows, known, ids[here], ids[behind])
+            if ranks[here] != NO_MERGE:
+                _push(heap, size, (np.int64(ranks[here]) << 32) | here)
                 size += 1
         front = np.int64(before[here])
         if front >= 0:
-            values[front] = find_merge(rows, ids[front], ids[here])
-            if values[front] != NO_MERGE:
-                _push(heap, size, (values[front] & ~_LOW_HALF) | front)
+            ranks[front] = find_rank(rows, known, ids[front], ids[here])
+            if ranks[front] != NO_MERGE:
+                _push(heap, size, (np.int64(ranks[front]) << 32) | front)
                 size += 1
     index = 0
     while index < length:
