@@ -49,7 +49,7 @@ def batches_of(path: Path) -> list[pa.RecordBatch]:
 
 def megabytes(batches: Sequence[pa.RecordBatch]) -> float:
     """How large the texts are as UTF-8."""
-    return sum(batch.column("text").nbytes for batch in batches) / 1e6
+    return float(sum(batch.column("text").nbytes for batch in batches) / 1e6)
 
 
 def our_run(stage: Decontaminate, batches: Sequence[pa.RecordBatch]) -> Callable[[], pa.Table]:

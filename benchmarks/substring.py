@@ -11,6 +11,7 @@ a recipe runs it, with its files read and committed: the time that a run takes l
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import resource
 from collections.abc import Sequence
@@ -40,12 +41,11 @@ SEPARATOR = b"\xff"
 
 def suffix_array(texts: list[str], length: int) -> tuple[float, npt.NDArray[np.bool_]]:
     """CPU seconds, and which bytes of the texts (with separators) are repeated."""
-    from pydivsufsort import divsufsort, kasai
-
+    peer = importlib.import_module("pydivsufsort")
     text = np.frombuffer(SEPARATOR.join(one.encode() for one in texts), np.uint8).copy()
     began = process_time()
-    order = divsufsort(text)
-    common = kasai(text, order)
+    order = peer.divsufsort(text)
+    common = peer.kasai(text, order)
     repeated = np.zeros(len(text), bool)
     same = common[: len(text) - 1] >= length
     repeated[order[:-1][same]] = True

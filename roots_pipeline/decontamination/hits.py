@@ -62,9 +62,7 @@ def stages_of(manifest: Manifest, folder: str) -> list[Decontaminate]:
             # A manifest of an older version may lack settings that came later; the defaults are what it did.
             settings = {field.name: entry[field.name] for field in fields(Decontaminate)
                         if field.init and field.name in entry}
-            settings["evaluations"] = tuple(
-                Evaluation(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
-                for given in entry["evaluations"])
+            settings["evaluations"] = tuple(_evaluation(given) for given in entry["evaluations"])
             stage = Decontaminate(**settings)
             if stage.located != entry["content"]:
                 raise StaleDataError("the files of an evaluation set have changed since this corpus was made.",
@@ -74,6 +72,12 @@ def stages_of(manifest: Manifest, folder: str) -> list[Decontaminate]:
         raise StaleDataError("this corpus was not compared with any evaluation set.", where=folder,
                              hint=f"Add the stage `{Decontaminate.name}` to the recipe and run `{_COMMAND}` again.")
     return stages
+
+
+def _evaluation(given: dict[str, Any]) -> Evaluation:
+    settings: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return Evaluation(**settings)
 
 
 def find_sets(stages: list[Decontaminate]) -> dict[str, _Set]:
