@@ -199,6 +199,27 @@ def test_jaccard_is_that_of_sets_of_ngrams(tmp_path: Path) -> None:
     assert outcome.dropped() == {"0": "s/0", "1": "s/0", "5": "s/1"}
 
 
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text("abc", max_size=12), min_size=1, max_size=4), st.lists(st.text("abc", max_size=14), max_size=6),
+       st.integers(2, 4), st.sampled_from([0.0, 0.3, 0.8, 1.0]))
+def test_jaccard_is_that_of_brute_force(
+    tmp_path: Path, items: list[str], texts: list[str], ngram: int, threshold: float
+) -> None:
+    def grams(text: str) -> set[str]:
+        return {text[at : at + ngram] for at in range(len(text) - ngram + 1)} or ({text} if text else set())
+
+    items = [*dict.fromkeys(items), "cab"]  # letters stand for words
+    stage = make_stage(tmp_path, {"s": [" ".join(item) for item in items]}, rule="jaccard", ngram=ngram,
+                       threshold=threshold)
+    rows = judge(stage, [" ".join(text) for text in texts], shards=2).rows
+    for text, row in zip(texts, rows, strict=True):
+        similar = [len(grams(text) & grams(item)) / max(1, len(grams(text) | grams(item))) for item in items]
+        assert row["contamination_overlap"] == pytest.approx(max(similar))
+        assert (row["verdict"] is not None) == (max(similar) > threshold)
+        if row["verdict"] is not None:
+            assert similar[int(row["cause"].partition("/")[2])] == max(similar)
+
+
 LONG_WORDS = ["ampersand", "buttercup", "cathedral", "dragonfly", "elaborate", "featherly", "你", "好", "世", "界"]
 GAPS = [" ", " ", " ", "\n", ", ", ". "]
 PIECES = st.lists(st.tuples(st.sampled_from(LONG_WORDS), st.sampled_from(GAPS)), max_size=14)
