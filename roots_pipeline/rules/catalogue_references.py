@@ -34,7 +34,8 @@ class RemoveReferences(TextEdit):
     """Keeps a text up to its last line of prose.
 
     `stop_words` is the path of a file `{language: [word, …]}`; without it the lists that come with rootbloom are used.
-    `ratio` replaces the published share.
+    `ratio` replaces the share, which is the published one for a file (it goes with the lists of ROOTS) and one that was
+    made for them with the lists that come with rootbloom.
     """
 
     name: ClassVar[str] = "remove_references"
@@ -50,7 +51,8 @@ class RemoveReferences(TextEdit):
         if self.as_published:
             object.__setattr__(self, "words_as_written", True)
         if self.ratio is None:
-            object.__setattr__(self, "ratio", load_data("catalogue")["remove_references"][self.language])
+            shares = load_data("catalogue")["remove_references" if self.stop_words else "remove_references_built_in"]
+            object.__setattr__(self, "ratio", shares[self.language])
         elif not 0 <= self.ratio < 1:
             raise RecipeError(f"`ratio` is {self.ratio}; it must be from 0 up to below 1.", where=where)
         object.__setattr__(self, "fingerprint", lists_fingerprint(self.stop_words, where))

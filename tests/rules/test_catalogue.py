@@ -128,9 +128,12 @@ def test_references_as_in_plain_python(text: str) -> None:
     listed = frozenset(roots_twin.built_in_stop_words("en"))
     special = "".join(roots_twin.special_characters(False))
 
+    ratio = FUNCTIONS["remove_references_en"]().ratio  # type: ignore[attr-defined]
+    assert ratio == 0.1
+
     def cut(count: Any) -> str:
         lines = text.split("\n")
-        prose = [sum(word in listed for word in count(line)) > len(count(line)) * 0.3 for line in lines]
+        prose = [sum(word in listed for word in count(line)) > len(count(line)) * ratio for line in lines]
         return "\n".join(lines[: max([0, *(place + 1 for place, passes in enumerate(prose) if passes)])])
 
     assert new_texts(published("remove_references_en"), text) == [cut(str.split)]
