@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,16 @@ def test_one_batch_can_be_learnt_by_heart(tmp_path: Path) -> None:
     records = train(config, tmp_path, source=MadeUpText(16, distinct=4))
     losses = [record["loss"] for record in records if "loss" in record]
     assert losses[0] == pytest.approx(math.log(96), abs=0.5) and losses[-1] < 0.1
+
+
+def test_no_loader_and_no_further_process_reads_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BLOOM's validation loaders deadlocked three times."""
+
+    def refuse(*arguments: Any, **more: Any) -> None:
+        raise AssertionError("a loader")
+
+    monkeypatch.setattr(torch.utils.data.DataLoader, "__init__", refuse)
+    assert len(train(settings(steps=2), tmp_path)) == 4 and not multiprocessing.active_children()
 
 
 def test_finished_run_trains_no_further(tmp_path: Path, whole: tuple[Path, list[dict[str, Any]]]) -> None:
