@@ -35,7 +35,9 @@ class Pages(Origin):
     def __post_init__(self) -> None:
         Origin.__post_init__(self)
         self.require_at_most_one(language=self.language, language_from=self.language_from)
-        for name, value in (("max_page_bytes", self.max_page_bytes), ("seconds", self.seconds)):
+        for name, value in (
+            ("max_page_bytes", self.max_page_bytes), ("seconds", self.seconds), ("memory_bytes", self.memory_bytes),
+        ):
             if not value > 0:
                 raise RecipeError(f"`{name}` is {value}; it must be positive.", where=f"source '{self.source}'")
 

@@ -22,7 +22,7 @@ from fastwarc.warc import HeaderMap
 
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
-from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, MAX_DOCUMENT_BYTES, Origin, Quarantined, excerpt
+from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Origin, Quarantined, excerpt
 from roots_pipeline.sources.charset import NO_CHARSET, decode
 from roots_pipeline.sources.files import open_input, relative_name
 from roots_pipeline.sources.pages import Pages
@@ -154,7 +154,7 @@ class Wet(_Archive):
     name: ClassVar[str] = "wet"
     version: ClassVar[int] = 1
 
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
+    max_document_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
         Origin.__post_init__(self)

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 import zstandard
 from fastwarc.stream_io import Lz4Writer
+from fastwarc.warc import ArchiveIterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.sources.warc_framing import Loss, RawRecord, read_records
+from roots_pipeline.sources.warc_http import warc_headers
 from tests.sources.warcs import http, members, page, pages, record
 
 RECORDS = pages(4)
@@ -87,6 +89,22 @@ def test_packings(packing: str, tmp_path: Path) -> None:
             data = whole.replace(b"WARC/1.0", b"WARC/1.1")
     found, lost = read(data)
     assert blocks(found) == ALL and not lost
+
+
+@pytest.mark.parametrize("name", [
+    "example.warc.gz", "example-trunc.warc", "example-wrong-chunks.warc.gz", "post-blackout.warc.gz",
+    "whirlwind.warc.gz", "whirlwind.warc.wet.gz",
+])
+def test_real_files_give_the_records_that_fastwarc_gives(shared: Path, name: str) -> None:
+    path = shared / "data" / "warc" / name
+    with path.open("rb") as handle:
+        peer = [(record.record_id, record.reader.read()) for record in ArchiveIterator(
+            handle, parse_http=False, quirks_mode=True)]  # without it, iteration ends at a missing line end
+    with path.open("rb") as handle:
+        ours = list(read_records(handle, LIMIT))
+    found = [one for one in ours if isinstance(one, RawRecord)]
+    assert found == ours and len(found) == {"post-blackout.warc.gz": 117}.get(name, len(found)) == len(peer)
+    assert [(warc_headers(one.header).get("WARC-Record-ID"), one.block) for one in found] == peer
 
 
 @pytest.mark.parametrize("packed", [False, True])
