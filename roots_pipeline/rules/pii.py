@@ -31,9 +31,11 @@ The published procedure has faults, each of which has a switch. As published, al
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from operator import itemgetter
 from typing import ClassVar, Literal, NamedTuple
 
@@ -142,33 +144,37 @@ class PersonalInformation(Map):
         for tag in self.tags:
             wanted |= _GATES[tag]
         for pieces in pieces_that_pass(data, offsets, _kinds(), wanted, self.longest_piece, unread):
-            for text, start, stop, gates in zip(*(column.tolist() for column in pieces), strict=True):
-                piece = data[start:stop].tobytes()
-                found = [
-                    Match(*span, number)
-                    for number, tag in enumerate(self.tags)
-                    if _GATES[tag] & gates
-                    for span in self._spans(tag, piece)
-                ]
-                if found:
-                    yield text, start, piece, found
+            bounds = zip(pieces.start.tolist(), pieces.stop.tolist(), strict=True)
+            texts = [data[start:stop].tobytes() for start, stop in bounds]
+            found: dict[int, list[Match]] = {}
+            for number, tag in enumerate(self.tags):
+                chosen = np.flatnonzero(pieces.gates & _GATES[tag]).tolist()
+                for piece, start, stop in self._spans(tag, chosen, texts):
+                    found.setdefault(piece, []).append(Match(start, stop, number))
+            for piece in sorted(found):
+                yield int(pieces.text[piece]), int(pieces.start[piece]), texts[piece], found[piece]
 
-    def _spans(self, tag: Tag, piece: bytes) -> Iterator[tuple[int, int]]:
-        """Where in a piece a tag is, in bytes."""
+    def _spans(self, tag: Tag, chosen: list[int], pieces: list[bytes]) -> Iterator[tuple[int, int, int]]:
+        """(number of a chosen piece, first byte, last byte + 1) of each match; all pieces are searched at once."""
         manner = Manner(self.narrow_boundaries, self.used_up_boundaries, self.cut_addresses, self.names_take_han)
-        for start, stop in pattern_of(tag, manner).spans(piece):
-            match = piece[start:stop]
+        lines = b"\n".join([pieces[number] for number in chosen])
+        begins = list(accumulate((len(pieces[number]) + 1 for number in chosen), initial=0))
+        for start, stop in pattern_of(tag, manner).spans(lines) if chosen else ():
+            match = lines[start:stop]
             if tag == "KEY" and not self.keep_no_separator:
-                yield start, stop - _separator_at_end(match)
+                stop -= _separator_at_end(match)
             elif tag == "IP_ADDRESS" and self.cut_addresses:
-                if is_published_address(match, self.addresses_like_dates):
-                    yield start, stop
+                if not is_published_address(match, self.addresses_like_dates):
+                    continue
             elif tag == "IP_ADDRESS":
                 inside = address_in(match)
-                if inside and not (self.addresses_like_dates and looks_like_date(match[inside[0] : inside[1]])):
-                    yield start + inside[0], start + inside[1]
-            elif tag != "ID" or not looks_like_date(match):
-                yield start, stop
+                if inside is None or (self.addresses_like_dates and looks_like_date(match[inside[0] : inside[1]])):
+                    continue
+                start, stop = start + inside[0], start + inside[1]
+            elif tag == "ID" and looks_like_date(match):
+                continue
+            place = bisect_right(begins, start) - 1
+            yield chosen[place], start - begins[place], stop - begins[place]
 
 
 class _InPlace:

@@ -43,18 +43,21 @@ class Manner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A compiled pattern with one group, and whether what bounds a match can bound the next one, too."""
+    """A compiled pattern with one group, and whether what bounds a match can bound the next one, too.
+
+    No match goes beyond a line.
+    """
 
     compiled: Any
     shares_boundaries: bool
 
-    def spans(self, piece: bytes) -> list[tuple[int, int]]:
-        """Where the group matches in a piece of text, in bytes, from left to right."""
+    def spans(self, lines: bytes) -> list[tuple[int, int]]:
+        """Where the group matches, in bytes, from left to right."""
         found, place = [], 0
-        while (match := self.compiled.search(piece, place)) is not None:
+        while (match := self.compiled.search(lines, place)) is not None:
             start, stop = match.span(1)
             found.append((start, stop))
-            place = _before(piece, stop) if self.shares_boundaries else match.end()
+            place = _before(lines, stop) if self.shares_boundaries else match.end()
         return found
 
 
@@ -147,13 +150,13 @@ def _sides(manner: Manner, published: str) -> str:
 def _compile(pattern: str) -> Any:
     options = re2.Options()
     options.max_mem = _MEMORY
-    return re2.compile(pattern, options)
+    return re2.compile(f"(?m){pattern}", options)
 
 
-def _before(piece: bytes, place: int) -> int:
+def _before(lines: bytes, place: int) -> int:
     """Where the character that ends at a byte begins."""
     place -= 1
-    while piece[place] & 0xC0 == 0x80:
+    while lines[place] & 0xC0 == 0x80:
         place -= 1
     return place
 

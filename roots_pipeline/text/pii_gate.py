@@ -28,7 +28,7 @@ from roots_pipeline.text.memory import kernel
 
 AT, ADDRESS, KEY, NUMBER = 1, 2, 4, 8
 
-_ROOM = 1 << 14  # pieces that one call of the kernel can return
+_ROOM = 1 << 12  # pieces that one call of the kernel can return
 _MANY = 7  # as good as so many colons
 
 # Kinds of characters.
