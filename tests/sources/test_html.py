@@ -12,6 +12,7 @@ import regex
 
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.sources import Html, Quarantined, discover, read_files
+from roots_pipeline.sources import pages as pages_module
 from roots_pipeline.sources.extraction import declared_charset, language_code
 from tests.sources.helpers import run
 
@@ -153,6 +154,26 @@ def test_a_page_that_takes_too_long_falls_back(tmp_path: Path) -> None:
     (document,), bad = run(Html(source="s", seconds=0.8), tmp_path / "p.html")
     assert not bad and json.loads(document["metadata"])["extractor"] == "resiliparse"
     assert "sentence number 11" in document["text"]
+
+
+@pytest.mark.parametrize(("first", "asked"), [
+    ({"error": "needs more than 512 MiB of memory"}, 2), ({"error": "ValueError: odd"}, 2),
+    ({"error": "no charset fits its bytes"}, 1), ({"text": ""}, 1), ({"text": "t"}, 1),
+])
+@pytest.mark.parametrize("second", ["text", ""])
+def test_when_the_fallback_is_asked(
+    monkeypatch: pytest.MonkeyPatch, first: dict[str, str], asked: int, second: str
+) -> None:
+    options: list[dict[str, Any]] = []
+
+    def call(data: bytes, given: dict[str, Any], **limits: float) -> dict[str, str]:
+        options.append(given)
+        return first if len(options) == 1 else {"text": second}
+
+    monkeypatch.setattr(pages_module._EXTRACTION, "call", call)
+    found = Html(source="s").extract(b"<p>")
+    assert [given["extractor"] for given in options] == ["trafilatura", "resiliparse"][:asked]
+    assert found == ({"text": "text"} if asked == 2 and second else first)
 
 
 @pytest.mark.parametrize("extractor", ["trafilatura", "resiliparse", "roots"])
