@@ -7,6 +7,7 @@ follow from the settings, so two stages with different n-grams do not get in eac
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -64,7 +65,12 @@ class SignatureSettings:
         return self._named("edges")
 
     def _named(self, what: str) -> str:
-        return f"_minhash_{what}_{fingerprint(astuple(self))[:8]}"
+        return f"_minhash_{what}_{_mark(self)}"
+
+
+@lru_cache(maxsize=64)
+def _mark(settings: SignatureSettings) -> str:
+    return fingerprint(astuple(settings))[:8]
 
 
 @dataclass(frozen=True, slots=True)
