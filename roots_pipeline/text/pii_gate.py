@@ -29,6 +29,7 @@ from roots_pipeline.text.memory import kernel
 AT, ADDRESS, KEY, NUMBER = 1, 2, 4, 8
 
 _ROOM = 1 << 12  # pieces that one call of the kernel can return
+_BYTES = 1 << 20  # and about how many bytes they have: what is found in them must fit into memory
 _MANY = 7  # as good as so many colons
 
 # Kinds of characters.
@@ -103,12 +104,12 @@ def pieces_that_pass(
 @kernel
 def _scan(data, offsets, kinds, wanted, longest, unread, text, i, found):
     """Fill `found` from byte i of `text` on; returns where to go on (text, byte) and how many pieces there are."""
-    count = 0
+    count = size = 0
     texts = offsets.size - 1
     while text < texts:
         end = offsets[text + 1]
         while i < end:
-            if count == found.text.size:
+            if count == found.text.size or size >= _BYTES:
                 return text, i, count
             start = i
             i, passed, read = _piece(data, i, end, kinds, longest)
@@ -120,6 +121,7 @@ def _scan(data, offsets, kinds, wanted, longest, unread, text, i, found):
                 found.stop[count] = i - (data[i - 1] == 10)  # the newline is no part of it
                 found.gates[count] = passed & wanted
                 count += 1
+                size += i - start
         text += 1
         if text < texts:
             i = offsets[text]
