@@ -13,7 +13,7 @@ import numpy as np
 from roots_pipeline.core.errors import TokenizerError
 from tokenizer.alphabet import BYTE_CHARACTERS, FIRST_MERGE_ID, SPECIAL_TOKENS, byte_ids
 from tokenizer.bpe import train_bpe
-from tokenizer.byte_fallback import train_byte_fallback
+from tokenizer.byte_fallback_training import train_byte_fallback
 from tokenizer.config import TokenizerRecipe
 from tokenizer.constraint import check_merges_found
 from tokenizer.count import read_documents
@@ -34,7 +34,7 @@ def learn_byte_level(
     say: Callable[[str], None],
 ) -> Learned:
     """Merges from a count table. Raises TokenizerError if it holds too few."""
-    earlier = _earlier(recipe)
+    earlier = read_earlier(recipe)
     weights, scale = integer_weights(group_weights(ratios, recipe.language_weights, ratios))
     pieces = weigh(read_counts(counts), weights, scale, recipe.minimum_count)
     say(memory_sentence(pieces, recipe.vocab_size))
@@ -88,7 +88,7 @@ def take_over(path: str) -> Learned:
     return files_beside(load_content(path)), {"pieces": 0, "imported": path}
 
 
-def _earlier(recipe: TokenizerRecipe) -> TokenizerFile | None:
+def read_earlier(recipe: TokenizerRecipe) -> TokenizerFile | None:
     """The vocabulary to go on from. Raises TokenizerError if it is not one of ours that is smaller."""
     path = recipe.continue_from
     if path is None:

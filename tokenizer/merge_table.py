@@ -23,7 +23,8 @@ Int64 = npt.NDArray[np.int64]
 NO_MERGE = np.int32(2**31 - 1)
 _EMPTY = -1
 _BITS = 21  # of an id and of a rank: three of them fit into an int64
-_RANK = np.int64((1 << _BITS) - 1)
+LARGEST_ID = (1 << _BITS) - 1
+_RANK = np.int64(LARGEST_ID)
 _FILTER_BITS = 16  # a merge, at least: about one pair in 16 that does not merge is looked up in vain
 
 
@@ -76,8 +77,8 @@ def make_merge_table(byte_ids: Int32, merges: Int64) -> MergeTable:
     """The table of merges (n, 3): left id, right id, new id, in order of rank. Raises TokenizerError for more tokens
     than it can number."""
     largest = max(len(merges), int(merges.max(initial=0)), int(byte_ids.max()))
-    if largest > _RANK:
-        raise TokenizerError(f"id or merge {largest:,} is beyond the {1 << _BITS:,} that encoding can number.")
+    if largest > LARGEST_ID:
+        raise TokenizerError(f"id or merge {largest:,} is beyond the {LARGEST_ID + 1:,} that encoding can number.")
     size = 1024
     while size < 2 * len(merges):
         size *= 2

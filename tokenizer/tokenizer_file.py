@@ -16,6 +16,7 @@ import orjson
 from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.storage import open_read
 from tokenizer.alphabet import BYTE_CHARACTERS, unspell
+from tokenizer.merge_table import LARGEST_ID
 from tokenizer.pretokenizers import BLOOM, Patterns, choice_of
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -119,7 +120,15 @@ def _check_pre_tokenizer(found: Any) -> Patterns:
     return patterns
 
 
+def check_ids(vocab: dict[str, int]) -> None:
+    """Raise TokenizerError for an id beyond what encoding can number: a list with a place for each id is made."""
+    largest = max(vocab.values())
+    if largest > LARGEST_ID:
+        raise TokenizerError(f"id {largest:,} is beyond the {LARGEST_ID + 1:,} that encoding can number.")
+
+
 def _tokens(vocab: dict[str, int], special_ids: dict[str, int]) -> list[bytes]:
+    check_ids(vocab)
     tokens = [b""] * (max(vocab.values()) + 1)
     if len(set(vocab.values())) != len(vocab) or min(vocab.values()) < 0:
         raise TokenizerError("two tokens of the vocabulary have the same id, or an id is negative.")

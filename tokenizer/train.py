@@ -24,7 +24,7 @@ from tokenizer.count_corpus import COUNTS, CorpusCounts, count_corpus
 from tokenizer.counts_file import Group, read_counts
 from tokenizer.encode import Encoder
 from tokenizer.export import FILES
-from tokenizer.learn import learn_byte_fallback, learn_byte_level, take_over
+from tokenizer.learn import learn_byte_fallback, learn_byte_level, read_earlier, take_over
 from tokenizer.pretokenizers import choice_of
 from tokenizer.sampling.config import Proportional
 from tokenizer.sampling.sample import group_ratios
@@ -43,6 +43,7 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
     recipe = _with_size_of_import(recipe)
     sizes = recipe.sizes
     _check_byte_fallback(recipe)
+    read_earlier(recipe)  # what cannot be used is told before anything is counted
     started = time.time()
     with lock_folder(folder):
         sweep_temporaries(folder)

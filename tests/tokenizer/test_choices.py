@@ -121,6 +121,8 @@ def test_going_on_gives_what_training_at_once_gives(run: Path, tmp_path: Path) -
     assert train(run, vocab_size=1500, continue_from=str(smaller))["tokenizer.json"] == whole["tokenizer.json"]
     with pytest.raises(TokenizerError, match="Set vocab_size to at least 897"):
         train(run, vocab_size=800, continue_from=str(smaller))
+    with pytest.raises(TokenizerError, match="no such tokenizer file"):
+        train(run, continue_from=str(tmp_path / "none.json"))
     with pytest.raises(TokenizerError, match="another pre-tokenizer"):
         train(run, continue_from=str(smaller), pretokenizer="gpt2")
 
@@ -163,6 +165,11 @@ def test_imports_that_cannot_be(run: Path, tmp_path: Path, sample_file: str) -> 
     with pytest.raises(TokenizerError, match="no such tokenizer file"):
         train(run, existing=str(tmp_path / "none.json"))
     content = json.loads(Path(sample_file).read_bytes())
+    huge = json.loads(Path(sample_file).read_bytes())
+    huge["model"]["vocab"]["zzzz"] = 10**13  # must not make a list of that length
+    (tmp_path / "huge.json").write_text(json.dumps(huge))
+    with pytest.raises(TokenizerError, match="id 10,000,000,000,000 is beyond"):
+        train(run, existing=str(tmp_path / "huge.json"))
     content["added_tokens"] = [added for added in content["added_tokens"] if added["content"] != "</s>"]
     del content["model"]["vocab"]["</s>"]
     (tmp_path / "no_end.json").write_text(json.dumps(content))
