@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.tasks import Commit
-from roots_pipeline.text.hashes import hash_texts, hash_texts_without_space
+from roots_pipeline.text.hashes import hash_texts, hash_texts_without, white_space
 from tokenizer.content import REMAKE_DOCUMENTS, check_content
 from tokenizer.count import groups_of, read_documents
 from tokenizer.counts_file import Group
@@ -112,7 +112,7 @@ def write_line_keys(commit: Commit, draw: Draw, partitions: int, output: str) ->
 def write_article_keys(commit: Commit, draw: Draw, partitions: int, output: str) -> dict[str, Any]:
     """Task: the keys of a shard's drawn documents, after lines were dropped. Result: `articles`."""
     batches = drop_lines(draw_documents(draw), draw)
-    keys = [hash_texts_without_space(*text_buffers(batch.column("text"))) for batch in batches]
+    keys = [hash_texts_without(*text_buffers(batch.column("text")), white_space(), False) for batch in batches]
     return _write(commit, keys, partitions, output, "articles")
 
 
