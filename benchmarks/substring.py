@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import resource
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -121,7 +120,17 @@ def run_recipe(folder: str, stages: list[dict[str, Any]]) -> tuple[dict[str, flo
         engine = Timed()
         with TemporaryDirectory() as run:
             run_corpus(load_corpus_recipe(str(recipe)), run, engine, Progress(quiet=True))
-    return engine.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return engine.seconds, peak_memory()
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in GB; 0 where the system does not tell.
+
+    Not `ru_maxrss`, which in a new process begins with that of its parent.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return sum(float(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1e6
 
 
 def as_run(texts: list[str], length: int, rounds: int) -> None:

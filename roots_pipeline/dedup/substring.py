@@ -148,7 +148,7 @@ class RepeatedPassages(Exchange):
             mine = order[bounds[chunk] : bounds[chunk + 1]]
             mask[mine] |= np.unpackbits(np.frombuffer(bits, np.uint8), count=len(mine)).astype(bool)
         at = np.flatnonzero(mask)
-        records = pa.table([column[at] for column in found[1:]], schema=RECORDS)
+        records = pa.table([column[at] for column in found[1:5]], schema=RECORDS)
         return with_columns(batch, {self.columns.records: collect(records, found.text[at], batch.num_rows)})
 
     def _find(self, batch: pa.RecordBatch) -> Records:

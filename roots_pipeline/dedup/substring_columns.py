@@ -9,7 +9,7 @@ import pyarrow as pa
 # Records (`text.windows`) whose anchor occurs more than once, or that may repeat their own windows (periodic).
 RECORDS = pa.schema([
     pa.field("start", pa.int64()), pa.field("windows", pa.int32()), pa.field("place", pa.int32()),
-    pa.field("periodic", pa.bool_()), pa.field("anchor", pa.uint64()),
+    pa.field("periodic", pa.bool_()),
 ])
 # Spans to cut, in bytes of the text, and a document with another copy; without one, a span that others lose and that
 # has its first copy here.

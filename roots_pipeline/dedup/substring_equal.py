@@ -20,11 +20,11 @@ from roots_pipeline.dedup.passage_groups import Entries, group_records
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import collect, spread
 from roots_pipeline.dedup.substring_columns import OPEN, RECORDS, SPANS, PassageColumns, one_chunk
-from roots_pipeline.text.windows import hash_sides, hash_spans
+from roots_pipeline.text.windows import hash_anchors, hash_sides, hash_spans
 
 _ENTRIES = pa.schema([
     *KEY_FIELDS, pa.field("high", pa.uint64()), pa.field("low", pa.uint64()), pa.field("before", pa.uint32()),
-    pa.field("behind", pa.uint32()), *list(RECORDS)[:4], pa.field("rank", pa.int32()),
+    pa.field("behind", pa.uint32()), *RECORDS, pa.field("rank", pa.int32()),
     pa.field("id", pa.large_string()),
 ])
 # A finding with a cause is a record to cut; one without is held here for others, or has to be compared further.
@@ -55,11 +55,12 @@ class EqualPassages(Exchange):
         length = self.columns.length
         begin = offsets[rows] + records.column("start").to_numpy()
         end = begin + records.column("windows").to_numpy() + length - 1
+        places = records.column("place").to_numpy()
         at = pa.array(rows)
         columns = [
-            records.column("anchor"), np.full(len(rows), shard, np.int32), rows + first_row,
-            *hash_spans(data, begin, end), *hash_sides(data, begin, end, records.column("place").to_numpy(), length),
-            *(records.column(name) for name in RECORDS.names[:4]),
+            hash_anchors(data, begin + places, length), np.full(len(rows), shard, np.int32), rows + first_row,
+            *hash_spans(data, begin, end), *hash_sides(data, begin, end, places, length),
+            *records.columns,
             source_ranks(batch.column("source"), self.prefer).take(at),
             batch.column("id").take(at).cast(pa.large_string()),
         ]
@@ -77,7 +78,7 @@ class EqualPassages(Exchange):
         holding = copies[:0] if self.all_copies else np.unique(found.twin[copies])
         to = np.concatenate([copies, open_, holding])
         cause = one_chunk(entries.column("id")).take(pa.array(found.twin[copies])).cast(pa.string())
-        chosen = entries.select(["shard", "row", *RECORDS.names[:4], "key"]).take(pa.array(to))
+        chosen = entries.select(["shard", "row", *RECORDS.names]).take(pa.array(to))
         split, held = np.zeros(len(to), bool), np.zeros(len(to), bool)
         split[len(copies) :][: len(open_)] = found.different[open_] > self.split_above
         held[len(copies) + len(open_) :] = True

@@ -23,7 +23,7 @@ from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import spread
 from roots_pipeline.dedup.substring_columns import SPANS, PassageColumns, one_chunk
 from roots_pipeline.text.cutting import copy_spans, cut_spans
-from roots_pipeline.text.windows import hash_spans
+from roots_pipeline.text.windows import hash_anchors, hash_spans
 
 _ENTRIES = pa.schema([
     *KEY_FIELDS, pa.field("high", pa.uint64()), pa.field("low", pa.uint64()), pa.field("start", pa.int64()),
@@ -56,7 +56,7 @@ class SharedWindows(Exchange):
         length = self.columns.length
         records, rows = spread(batch.column(self.columns.open))
         start, windows = records.column("start").to_numpy(), records.column("windows").to_numpy()
-        anchor, split = records.column("anchor").to_numpy(), records.column("split").to_numpy(zero_copy_only=False)
+        split = records.column("split").to_numpy()
         # Of a split record each window is an entry.
         times = np.where(split, windows, 1)
         of = np.repeat(np.arange(len(rows)), times)
@@ -67,10 +67,12 @@ class SharedWindows(Exchange):
         high, low = np.zeros(len(of), np.uint64), np.zeros(len(of), np.uint64)  # whole records travel as bytes
         alone = split[of]
         high[alone], low[alone] = hash_spans(data, begin[alone], end[alone])
+        key, places = high.copy(), records.column("place").to_numpy()[of]
+        key[~alone] = hash_anchors(data, (begin + places)[~alone], length)
         at = pa.array(rows[of])
         columns = [
-            np.where(alone, high, anchor[of]), np.full(len(of), shard, np.int32), rows[of] + first_row, high, low,
-            start, *(records.column(name).to_numpy()[of] for name in ("place", "periodic")), alone,
+            key, np.full(len(of), shard, np.int32), rows[of] + first_row, high, low, start, places,
+            records.column("periodic").to_numpy()[of], alone,
             source_ranks(batch.column("source"), self.prefer).take(at),
             batch.column("id").take(at).cast(pa.large_string()), _slices(data, begin, np.where(alone, begin, end)),
         ]

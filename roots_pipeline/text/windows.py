@@ -178,6 +178,21 @@ def _fold(item):
     return item ^ (item >> _HALF)
 
 
+def hash_anchors(
+    data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], length: int
+) -> npt.NDArray[np.uint64]:
+    """The keys of records of windows of `length` bytes, from where their anchors begin in `data`."""
+    keys = np.empty(len(start), np.uint64)
+    _hash_anchors(data, start, anchor_size(length), keys)
+    return keys
+
+
+@kernel
+def _hash_anchors(data, start, size, keys):
+    for k in range(start.size):
+        keys[k] = _hash_gram(data, start[k], size)
+
+
 def hash_sides(
     data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64],
     place: npt.NDArray[np.int32], length: int

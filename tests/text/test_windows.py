@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roots_pipeline.text import windows
 from roots_pipeline.text.cutting import cut_spans
-from roots_pipeline.text.windows import find_records, hash_sides, hash_spans
+from roots_pipeline.text.windows import find_records, hash_anchors, hash_sides, hash_spans
 from tests.text.twins import buffers
 
 TEXTS = st.lists(
@@ -73,6 +73,7 @@ def test_records_with_a_common_window_agree_on_one_side_of_their_anchor(texts: l
     data, offsets = buffers(texts)
     records = find_records(data, offsets, np.ones(len(texts), np.bool_), length)
     begin = offsets[records.text] + records.start
+    assert (hash_anchors(data, begin + records.place, length) == records.key).all()
     sides = hash_sides(data, begin, begin + records.windows + length - 1, records.place, length)
     having: dict[bytes, list[int]] = defaultdict(list)
     for number in np.flatnonzero(~records.periodic).tolist():
