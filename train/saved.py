@@ -111,46 +111,46 @@ def skip_message(folder: Path, reason: str) -> str:
 
 
 def saved_to_use(checkpoints: Path, step: int | None = None) -> Saved:
-    """The checkpoint to export: that of `step`, or the newest; never an older one instead of a lost or damaged one.
+    """The checkpoint to export: that of `step`, or the newest; never an older one for a newest that is lost or damaged.
 
     Raises TrainingError if there is none, StaleDataError if it is incomplete; both name what to do.
     """
-    wanted = f"{PREFIX}{step:08d}" if step is not None else _latest(checkpoints)
     complaints: list[str] = []
-    saved = next((read_saved(f)[0] for f in newest_first(checkpoints) if _is_usable(f, step, complaints)), None)
-    if saved is None and not complaints and step is None:
+    folders = [folder for folder in newest_first(checkpoints) if step is None or _step_of(folder.name) == step]
+    named = [_step_of(folder.name) for folder in folders] + [_step_of(_latest(checkpoints))]
+    wanted = max(named) if step is None else step
+    saved = next((read_saved(folder)[0] for folder in folders if _is_usable(folder, complaints)), None)
+    if saved is not None and saved.step >= wanted:
+        return saved
+    if wanted < 0:
         raise TrainingError(
             "there is no complete checkpoint here.", where=str(checkpoints), hint="Run `python -m train run` first."
         )
-    if saved is None or complaints or (wanted is not None and saved.step < _step_of(wanted)):
-        reason = complaints[0] if complaints else f"checkpoint {wanted} is missing"
-        older = "" if saved is None else f", or use the older one with --step {saved.step}"
-        raise StaleDataError(
-            f"{reason}.",
-            where=str(checkpoints),
-            hint=f"Run `python -m train run` again to train the missing steps{older}.",
-        )
-    return saved
+    reason = complaints[0] if complaints else f"checkpoint {PREFIX}{wanted:08d} is missing"
+    older = "" if saved is None else f", or use the older one with --step {saved.step}"
+    raise StaleDataError(
+        f"{reason}.",
+        where=str(checkpoints),
+        hint=f"Run `python -m train run` again to train the missing steps{older}.",
+    )
 
 
-def _is_usable(folder: Path, step: int | None, complaints: list[str]) -> bool:
-    if step is not None and _step_of(folder.name) != step:
-        return False
+def _is_usable(folder: Path, complaints: list[str]) -> bool:
     if (reason := broken_because(folder)) is not None:
         complaints.append(f"checkpoint {folder.name} cannot be used: {reason}")
     return reason is None
 
 
-def _latest(checkpoints: Path) -> str | None:
+def _latest(checkpoints: Path) -> str:
     try:
-        return (checkpoints / "latest").read_text("ascii").strip() or None
+        return (checkpoints / "latest").read_text("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
-        return None
+        return ""
 
 
 def _step_of(name: str) -> int:
     digits = name.removeprefix(PREFIX).split("_")[0]
-    return int(digits) if digits.isdigit() else -1
+    return int(digits) if digits.isdecimal() else -1
 
 
 def check_continues(saved: Saved, identity: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ import torch
 
 # What each process would otherwise import when it makes its first optimizer, for seconds.
 importlib.import_module("train.parallel.backend")
-importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
 torch.optim.AdamW([torch.zeros(1, requires_grad=True)])
 
 

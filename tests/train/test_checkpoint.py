@@ -233,6 +233,9 @@ def test_export_never_takes_an_older_checkpoint_by_itself(place: Place, tmp_path
         saved_to_use(tmp_path)
     save(place, tmp_path, 5, 6)
     assert saved_to_use(tmp_path).step == 6 and saved_to_use(tmp_path, 5).step == 5
+    (tmp_path / "step_00000006_universal").mkdir()  # damaged, but the other form of the same step is not
+    assert saved_to_use(tmp_path).step == 6
+    (tmp_path / "step_00000006_universal").rmdir()
     one_bit_flipped(tmp_path / "step_00000006")
     with pytest.raises(StaleDataError, match=r"step_00000006 cannot be used: the content of.*train run.*--step 5"):
         saved_to_use(tmp_path)

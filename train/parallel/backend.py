@@ -7,6 +7,7 @@ declared unavailable before it connects, or it compiles a C++ operator for them 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -34,6 +35,14 @@ if not torch.cuda.is_available():
 logger.setLevel(logging.ERROR)
 # Every step of a sharded optimizer calls collectives by the names that PyTorch is renaming.
 warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
+
+# Every engine asks whether its optimizer is DeepSpeed's Muon, whose module calls the compiler when it is imported: two
+# seconds of each start, for something that is never used.
+_compile, torch.compile = torch.compile, lambda function=None, **_: function or (lambda inner: inner)  # type: ignore
+try:
+    importlib.import_module("deepspeed.runtime.zero.muon.muon_optimizer")
+finally:
+    torch.compile = _compile
 
 # What its checkpoints hold besides tensors and plain containers.
 STORED_CLASSES = [fragment_address, ZeroStageEnum, LossScaler, DynamicLossScaler]
