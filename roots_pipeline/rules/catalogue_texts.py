@@ -16,18 +16,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import re2  # type: ignore[import-untyped]
 
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import Map
-from roots_pipeline.rules.catalogue_edit import TextEdit
+from roots_pipeline.rules.catalogue_edit import TextEdit, to_texts
 from roots_pipeline.rules.presets import load_data
 from roots_pipeline.text.replacing import replace_spans
 from roots_pipeline.text.segments import find_segments
+
+_LARGE = 4 << 20  # bytes; larger texts are split into sentences in parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +71,40 @@ class SplitSentences(Map):
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         data, offsets = text_buffers(batch.column("text"))
-        found = find_segments(data, offsets, sentences=True)
-        first = np.diff(found.text, prepend=-1) != 0
-        last = np.diff(found.text, append=-1) != 0
-        without = np.setdiff1d(np.arange(batch.num_rows), found.text)
-        # Between two sentences comes a newline; what lies before the first and behind the last one goes.
-        start = np.concatenate([np.where(first, offsets[found.text], np.roll(found.stop, 1)), found.stop[last],
-                                offsets[without]])
-        stop = np.concatenate([found.start, offsets[found.text[last] + 1], offsets[without + 1]])
-        newline = np.concatenate([~first, np.zeros(len(start) - len(first), np.bool_)])
-        wanted = np.flatnonzero(newline | (start < stop))
-        order = wanted[np.lexsort((stop[wanted], start[wanted]))]
-        which = newline[order].astype(np.uint8)
-        text = replace_spans(data, offsets, start[order], stop[order], which, [b"", b"\n"])
-        return with_columns(batch, {"text": text})
+        if np.diff(offsets).max(initial=0) <= _LARGE:
+            return with_columns(batch, {"text": _on_lines(data, offsets)})
+        rows = pairwise(offsets.tolist())
+        return with_columns(batch, {"text": to_texts([_in_parts(data[start:stop].tobytes()) for start, stop in rows])})
+
+
+def _in_parts(text: bytes) -> bytes:
+    """One text, in parts that end at newlines, which end sentences, too: what is noted of a sentence takes room."""
+    start, parts = 0, []
+    while start < len(text):
+        stop = text.find(b"\n", start + _LARGE) + 1 or len(text)
+        part = np.frombuffer(text[start:stop], np.uint8)
+        parts.append(_on_lines(part, np.array([0, len(part)], np.int64))[0].as_buffer().to_pybytes())
+        start = stop
+    return b"\n".join(filter(None, parts))
+
+
+def _on_lines(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> pa.Array:
+    """The texts with newlines between sentences, and nothing else around them."""
+    found = find_segments(data, offsets, sentences=True, enough=1)
+    first = np.diff(found.text, prepend=-1) != 0
+    last = np.diff(found.text, append=-1) != 0
+    without = np.setdiff1d(np.arange(len(offsets) - 1), found.text)
+    # Between two sentences comes a newline; what lies before the first and behind the last one goes.
+    start = np.concatenate(
+        [np.where(first, offsets[found.text], np.roll(found.stop, 1)), found.stop[last], offsets[without]]
+    )
+    stop = np.concatenate([found.start, offsets[found.text[last] + 1], offsets[without + 1]])
+    newline = np.concatenate([~first, np.zeros(len(start) - len(first), np.bool_)])
+    wanted = np.flatnonzero(newline | (start < stop))
+    order = wanted[np.lexsort((stop[wanted], start[wanted]))]
+    return replace_spans(
+        data, offsets, start[order], stop[order], newline[order].astype(np.uint8), [b"", b"\n"]
+    )
 
 
 @lru_cache(maxsize=1)

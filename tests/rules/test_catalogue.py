@@ -176,6 +176,16 @@ def test_sentences_only_change_white_space(texts: list[str]) -> None:
     assert new_texts(FUNCTIONS["split_sentences_en"](), *out) == out
 
 
+@settings(max_examples=50, deadline=None)
+@given(texts=st.lists(st.text("a. 。\n\t", max_size=30), min_size=1, max_size=3))
+def test_sentences_of_large_texts_as_of_small_ones(texts: list[str]) -> None:
+    split = FUNCTIONS["split_sentences_en"]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("roots_pipeline.rules.catalogue_texts._LARGE", 3)
+        in_parts = new_texts(split, *texts)
+    assert in_parts == new_texts(split, *texts)
+
+
 @settings(max_examples=150, deadline=None)
 @given(texts=st.lists(st.one_of(st.text(" a\t\n\u3000中", max_size=60), st.text(max_size=40)), max_size=4))
 def test_filters_as_in_plain_python(texts: list[str]) -> None:
