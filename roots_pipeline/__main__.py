@@ -1,7 +1,7 @@
 """Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
 
-`run` makes a corpus, `verify` checks it, `review` shows what decontamination found, `explain` tells what became of a
-document, `remove` takes documents out, `report` shows a run folder.
+`run` makes a corpus, `remember` keeps its hashes and signatures for later ones, `verify` checks it, `review` shows what
+decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
+from roots_pipeline.dedup.reference import Rememberable, write_reference
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.removal import read_names, remove_documents
@@ -34,6 +35,7 @@ app = new_app("Raw text to a filtered, deduplicated corpus.")
 Recipe = Annotated[str, typer.Option(help="Name of a built-in recipe, or path to a YAML file.")]
 Run = Annotated[str, typer.Option(help="Folder of the run; the corpus goes to RUN/corpus.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
+To = Annotated[str, typer.Option(help="Folder for the reference.")]
 Id = Annotated[str, typer.Argument(help="Id of the document.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON list instead of sentences.")]
 Names = Annotated[str | None, typer.Option(help="File with one name a line.")]
@@ -54,6 +56,20 @@ def run(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = 
         manifest = run_corpus(checked, folder, engine, progress)
         _print_summary(manifest, folder, engine.tasks_run)
     _verify(folder, hashes=False)
+
+
+@app.command()
+def remember(to: To, recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None) -> None:
+    """Write what later corpora need to leave out what is in this one: their recipes name it in `against`."""
+    stages = [entry.made for entry in load_corpus_recipe(recipe).stages if isinstance(entry.made, Rememberable)]
+    if not stages:
+        raise RecipeError("no stage of this recipe can remember its documents.", where=recipe,
+                          hint="exact_duplicates and near_duplicates can.")
+    progress = Progress(quiet=True)
+    with LocalEngine(workers, progress) as engine:
+        for folder in write_reference(list({stage.name: stage for stage in stages}.values()), join(run, "corpus"), to,
+                                      engine):
+            print(f"remembered: {folder}")
 
 
 @app.command()

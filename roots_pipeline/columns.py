@@ -22,7 +22,9 @@ def open_parquet(path: str) -> pq.ParquetFile:
     """Open one of our Parquet files, local or remote; StorageError if it is damaged."""
     try:
         return pq.ParquetFile(open_read(path) if is_remote(path) else path)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
         raise StorageError(
             f"not a readable Parquet file ({error}).", where=path, hint="Delete it and run the same command again."
         ) from error

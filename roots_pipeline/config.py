@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictInt, model
 
 from roots_pipeline.core.recipe import load_section, nearest
 from roots_pipeline.core.stages import Stage
+from roots_pipeline.dedup.ranks import sources_named
 from roots_pipeline.stage_table import make_reader, make_stage
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -105,6 +106,7 @@ class CorpusRecipe(BaseModel):
                 raise ValueError(f"two sources are called '{name}'; names must differ.")
         groups = {source.group for source in self.sources} | set(USUAL_GROUPS)
         for entry in self.stages:
+            self._check_preference(entry, names)
             for group in entry.groups or []:
                 if group not in groups:
                     raise ValueError(f"stage '{entry.stage}' works on group '{group}', which no source belongs to. "
@@ -112,6 +114,14 @@ class CorpusRecipe(BaseModel):
         if self.shard_bytes < 1:
             raise ValueError("shard_size must be at least one byte.")
         return self
+
+    def _check_preference(self, entry: StageEntry, names: list[str]) -> None:
+        """A name among others that are right is a slip; if none is, the stage was inherited with other sources."""
+        wanted = sources_named(entry.made)
+        unknown = [name for name in wanted if name not in names]
+        if unknown and len(unknown) < len(wanted):
+            raise ValueError(f"stage '{entry.stage}' prefers source '{unknown[0]}', which there is not. "
+                             + nearest(unknown[0], names))
 
     @property
     def shard_bytes(self) -> int:

@@ -53,7 +53,7 @@ class Explanation:
     inputs: list[str]
     measures: list[Measure]
     text: str | None
-    other: dict[str, Any] | None  # the document that is the cause: file, row, verdict, text
+    other: dict[str, Any] | None  # the document of this corpus that is the cause: file, row, verdict, text
     pairs: list[dict[str, Any]]  # verified pairs of near duplicates that it is in
 
 
@@ -131,7 +131,8 @@ def _other(found: tuple[str, int, dict[str, Any]]) -> dict[str, Any]:
 def as_text(told: Explanation) -> str:
     """The explanation in sentences, control characters of foreign text made visible."""
     fate = "kept" if told.verdict is None else f"dropped: {told.verdict}"
-    lines = [f"{told.identity['id']}: {fate}" + (f", because of {told.cause}" if told.cause else "")]
+    of = " of another corpus" if (told.verdict or "").startswith("known_") else ""
+    lines = [f"{told.identity['id']}: {fate}" + (f", because of {told.cause}{of}" if told.cause else "")]
     lines += [f"  {name}: {_plain(value)}" for name, value in told.identity.items() if value and name != "id"]
     lines.append(f"  at: {told.file}, row {told.row}; read from {', '.join(told.inputs) or 'an unknown file'}")
     for measure in told.measures:

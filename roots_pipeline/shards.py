@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from roots_pipeline.config import CorpusRecipe, SourceEntry
 from roots_pipeline.core.errors import SourceError, StorageError
 from roots_pipeline.core.storage import hash_file, is_remote, join, read_json, write_json
+from roots_pipeline.sources import files_of
 from roots_pipeline.sources.base import FileSlice
-from roots_pipeline.sources.discover import discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def plan_shards(recipe: CorpusRecipe) -> list[Shard]:
     """All shards of a recipe, in order. Raises SourceError for a source without files."""
     shards: list[Shard] = []
     for source in recipe.sources:
-        found = [file for file in discover(source.path, source.reader.suffixes) if source.wants(file.path)]
+        found = [file for file in files_of(source.reader, source.path) if source.wants(file.path)]
         if not found:
             raise SourceError(
                 f"source '{source.name}' has no files left after `exclude`.", where=source.path,

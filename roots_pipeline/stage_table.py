@@ -18,6 +18,7 @@ from roots_pipeline.decontamination.stage import Decontaminate
 from roots_pipeline.dedup.exact import ExactDuplicates
 from roots_pipeline.dedup.lines import RepeatedLines
 from roots_pipeline.dedup.minhash import MinHashDuplicates
+from roots_pipeline.dedup.segments_joined import JoinedSegments
 from roots_pipeline.dedup.simhash import SimHashDuplicates
 from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.dedup.urls import UrlDuplicates
@@ -37,7 +38,7 @@ _ALL: tuple[type[Stage], ...] = (
     UrlBlocklist, Classify, LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures,
     RootsPerplexity, Thresholds,
     UrlDuplicates, ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedLines, RepeatedPassages,
-    Decontaminate, PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
+    JoinedSegments, Decontaminate, PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
 )
 STAGES: dict[str, type[Stage]] = {stage.name: stage for stage in _ALL}
 

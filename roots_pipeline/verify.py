@@ -49,6 +49,8 @@ def verify_corpus(folder: str, *, hashes: bool = True) -> Verification:
     manifest = read_manifest(folder, made_by="python -m roots_pipeline run")
     check_files(folder, manifest)
     problems = _damaged(folder, manifest) if hashes else []
+    if problems:  # what cannot be read cannot be counted
+        return Verification(manifest.counts["read"], 0, 0, {}, problems)
     causes, dropped = _dropped(folder, manifest)
     fates, kept, verdicts = _fates(folder, np.unique(causes))
     problems += _sums(manifest, kept, verdicts)
@@ -141,6 +143,7 @@ def _may_follow(order: Sequence[str], verdict: str, fate: str) -> bool:
     if not fate:
         return True
     first = order.index(verdict)
+    fate = fate.removeprefix("known_")  # the first rounds of a stage that knows an old corpus
     if fate in order:  # the verdict of an exchange: its last place counts
         return len(order) - 1 - order[::-1].index(fate) > first
     return any(not issubclass(STAGES[name], Exchange) or name == "decontaminate" for name in order[first + 1 :])

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import re2  # type: ignore[import-untyped]
+import re2
 
 from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import Map

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 from roots_pipeline.rules.pii_patterns import class_of
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-import re2  # type: ignore[import-untyped]
+import re2
 import regex
 
 Tag = Literal["KEY", "EMAIL", "USER", "IP_ADDRESS", "ID", "NUMBER"]

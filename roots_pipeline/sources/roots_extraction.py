@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lxml import etree, html  # type: ignore[import-untyped]
+from lxml import etree, html
 
 # Removed with all they hold, whatever their length.
 _REMOVED = frozenset(("script", "style", "header", "iframe", "footer", "form"))
