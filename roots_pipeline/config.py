@@ -106,7 +106,6 @@ class CorpusRecipe(BaseModel):
                 raise ValueError(f"two sources are called '{name}'; names must differ.")
         groups = {source.group for source in self.sources} | set(USUAL_GROUPS)
         for entry in self.stages:
-            self._check_preference(entry, names)
             for group in entry.groups or []:
                 if group not in groups:
                     raise ValueError(f"stage '{entry.stage}' works on group '{group}', which no source belongs to. "
@@ -114,14 +113,6 @@ class CorpusRecipe(BaseModel):
         if self.shard_bytes < 1:
             raise ValueError("shard_size must be at least one byte.")
         return self
-
-    def _check_preference(self, entry: StageEntry, names: list[str]) -> None:
-        """A name among others that are right is a slip; if none is, the stage was inherited with other sources."""
-        wanted = sources_named(entry.made)
-        unknown = [name for name in wanted if name not in names]
-        if unknown and len(unknown) < len(wanted):
-            raise ValueError(f"stage '{entry.stage}' prefers source '{unknown[0]}', which there is not. "
-                             + nearest(unknown[0], names))
 
     @property
     def shard_bytes(self) -> int:
@@ -141,4 +132,13 @@ def load_corpus_recipe(recipe: str) -> CorpusRecipe:
 
 def advice_on(recipe: CorpusRecipe) -> list[str]:
     """Sentences about settings that are possible but poor."""
-    return [f"stage '{entry.stage}': {sentence}" for entry in recipe.stages for sentence in entry.made.advice()]
+    names = [source.name for source in recipe.sources]
+    return [f"stage '{entry.stage}': {sentence}" for entry in recipe.stages
+            for sentence in (*entry.made.advice(), *_unknown_preferences(entry, names))]
+
+
+def _unknown_preferences(entry: StageEntry, names: list[str]) -> list[str]:
+    """A slip of the pen, or a stage that a recipe inherits with other sources: no error therefore."""
+    unknown = [name for name in sources_named(entry.made) if name not in names]
+    known = len(unknown) < len(sources_named(entry.made))
+    return [f"prefers source '{name}', which there is not. {nearest(name, names)}" for name in unknown if known]
