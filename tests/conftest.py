@@ -31,3 +31,10 @@ def shared() -> Path:
 def sample() -> Path:
     """The embedded sample corpus."""
     return PROJECT / "roots_pipeline" / "sample"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes (`-n 2 --dist loadgroup`) what shares costly fixtures stays together."""
+    for item in items:
+        folder = item.path.parent.name
+        item.add_marker(pytest.mark.xdist_group(folder if folder in ("chain", "tokenizer") else str(item.path)))

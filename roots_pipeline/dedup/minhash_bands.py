@@ -7,7 +7,7 @@ Datasets, section 3.4). The number of equal numbers among k is binomial; so a si
 
 from __future__ import annotations
 
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrc
 
 _WANTED_RECALL = 0.99
 _POOR_RECALL = 0.9
@@ -58,6 +58,6 @@ def certain_agreements(threshold: float, hashes: int, doubt: float) -> tuple[int
     """
     if doubt <= 0:
         return hashes + 1, -1
-    accept = next(k for k in range(hashes + 2) if binom.sf(k - 1, hashes, threshold) <= doubt)
-    reject = next(k for k in range(hashes, -2, -1) if binom.cdf(k, hashes, threshold) <= doubt)
+    accept = next(k for k in range(hashes + 2) if (1.0 if k == 0 else bdtrc(k - 1, hashes, threshold)) <= doubt)
+    reject = next(k for k in range(hashes, -2, -1) if (0.0 if k < 0 else bdtr(k, hashes, threshold)) <= doubt)
     return accept, reject
