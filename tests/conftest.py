@@ -33,6 +33,7 @@ def sample() -> Path:
     return PROJECT / "roots_pipeline" / "sample"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several processes (`-n 2 --dist loadgroup`) what shares costly fixtures stays together."""
     for item in items:
