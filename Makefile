@@ -59,7 +59,7 @@ types: $(READY)  ## Types (mypy --strict)
 check: lint types  ## Style and types
 
 test: $(READY)  ## The test suite, on two cores
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: $(READY)  ## Side by side with peers, in CPU time (needs a folder of real text; minutes)
 	$(BIN)/python -m benchmarks
