@@ -15,6 +15,7 @@ options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
 .PHONY: help setup corpus tokenizer mixture train report generate check lint types test bench faults layouts clean
+.PHONY: test-train test-others
 .DEFAULT_GOAL := help
 
 help:  ## List the targets
@@ -58,8 +59,11 @@ types: $(READY)  ## Types (mypy --strict)
 
 check: lint types  ## Style and types
 
-test: $(READY)  ## The test suite, on two cores
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(READY)  ## The test suite: training on one core, everything else on another
+	@OMP_NUM_THREADS=1 $(MAKE) --no-print-directory -j2 --output-sync=target test-train test-others
+
+test-train test-others: $(READY)
+	$(BIN)/python -m pytest $(if $(filter %-train,$@),tests/train,--ignore=tests/train)
 
 bench: $(READY)  ## Side by side with peers, in CPU time (needs a folder of real text; minutes)
 	$(BIN)/python -m benchmarks

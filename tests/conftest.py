@@ -31,8 +31,3 @@ def shared() -> Path:
 def sample() -> Path:
     """The embedded sample corpus."""
     return PROJECT / "roots_pipeline" / "sample"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that need the finished chain come last: with two processes, one makes it while the other tests the rest."""
-    items.sort(key=lambda item: item.path.parent.name == "chain" and item.path.name != "test_documentation.py")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.train.scenario import VOCABULARY
@@ -24,3 +26,10 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **special}))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _denormals() -> Iterator[None]:
+    """A training process flushes them to zero; other tests of this process must not notice."""
+    yield
+    torch.set_flush_denormal(False)
