@@ -37,7 +37,7 @@ export OMP_NUM_THREADS=$threads
 # A process that waits for a dead one must end, or the job waits until its time is over.
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
 $blocking
-MASTER_ADDR=$$(scontrol show hostnames "$$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_ADDR=$$(scontrol show hostnames "$$SLURM_JOB_NODELIST" | sed -n 1p)
 export MASTER_ADDR MASTER_PORT=$${MASTER_PORT:-29500}
 
 # One node that fails ends the job at once, so that it can be requeued with another.
