@@ -146,7 +146,8 @@ def _may_follow(order: Sequence[str], verdict: str, fate: str) -> bool:
     fate = fate.removeprefix("known_")  # the first rounds of a stage that knows an old corpus
     if fate in order:  # the verdict of an exchange: its last place counts
         return len(order) - 1 - order[::-1].index(fate) > first
-    return any(not issubclass(STAGES[name], Exchange) or name == "decontaminate" for name in order[first + 1 :])
+    return any(not issubclass(stage, Exchange) or stage.cause_is == "other"
+               for stage in map(STAGES.__getitem__, order[first + 1 :]))
 
 
 def _hash(ids: pa.Array | Sequence[str]) -> npt.NDArray[np.uint64]:

@@ -20,7 +20,8 @@ from roots_pipeline.dedup.passage_groups import Entries, group_records
 from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import collect, spread
 from roots_pipeline.dedup.substring_columns import OPEN, RECORDS, SPANS, PassageColumns, one_chunk
-from roots_pipeline.text.windows import hash_anchors, hash_sides, hash_spans
+from roots_pipeline.text.hashes import hash_spans
+from roots_pipeline.text.windows import hash_anchors, hash_sides
 
 _ENTRIES = pa.schema([
     *KEY_FIELDS, pa.field("high", pa.uint64()), pa.field("low", pa.uint64()), pa.field("before", pa.uint32()),

@@ -23,7 +23,8 @@ from roots_pipeline.dedup.ranks import number_documents, source_ranks
 from roots_pipeline.dedup.row_lists import spread
 from roots_pipeline.dedup.substring_columns import SPANS, PassageColumns, one_chunk
 from roots_pipeline.text.cutting import copy_spans, cut_spans
-from roots_pipeline.text.windows import hash_anchors, hash_spans
+from roots_pipeline.text.hashes import hash_spans
+from roots_pipeline.text.windows import hash_anchors
 
 _ENTRIES = pa.schema([
     *KEY_FIELDS, pa.field("high", pa.uint64()), pa.field("low", pa.uint64()), pa.field("start", pa.int64()),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -38,16 +39,18 @@ _KEPT = {
 _Found = dict[str, Any] | Quarantined
 
 
-class _Archive(Origin):
+class _Archive(Origin, ABC):
     """What both readers do: records of the file to rows, rows to batches."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _largest(self) -> int:
-        raise NotImplementedError
+        """Bytes of the largest record that is read."""
 
+    @abstractmethod
     def _rows(self, path: str, raw: RawRecord, headers: HeaderMap) -> Iterator[_Found]:
-        raise NotImplementedError
+        """The documents of one record, or why it is none."""
 
     def read(self, path: str, batch_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch | Quarantined]:
         """See `Reader.read`."""

@@ -24,6 +24,7 @@ Hashes = npt.NDArray[np.uint64]
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: each step of a hash is one-to-one
 _MIXER = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+_OTHER = np.uint64(0xC2B2AE3D27D4EB4F)  # any odd number but MULTIPLIER
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -68,6 +69,36 @@ def _load_up_to_eight(data, start, stop):
     for k in range(stop - start):
         value |= np.uint64(data[start + k]) << np.uint64(8 * k)
     return value
+
+
+def hash_spans(
+    data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Two independent 64-bit hashes of each `data[start[i]:stop[i]]`."""
+    first, second = np.empty(len(start), np.uint64), np.empty(len(start), np.uint64)
+    _hash_spans(data, start, stop, first, second)
+    return first, second
+
+
+@kernel
+def _hash_spans(data, start, stop, first, second):
+    for k in range(start.size):
+        first[k] = hash_range(data, start[k], stop[k])
+        value, i = np.uint64(stop[k] - start[k]), start[k]
+        while i + 8 <= stop[k]:
+            value = extend_otherwise(value, load_eight(data, i))
+            i += 8
+        while i < stop[k]:
+            value = extend_otherwise(value, np.uint64(data[i]))
+            i += 1
+        second[k] = mix(value)
+
+
+@inlined
+def extend_otherwise(value, item):
+    """As `extend`, by another function: two hashes of the same thing that are independent of each other."""
+    value = (value + item) * _OTHER
+    return value ^ (value >> np.uint64(29))
 
 
 def hash_texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Hashes:

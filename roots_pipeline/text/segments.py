@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from roots_pipeline.text.characters import SPACE, character_classes, decode
 from roots_pipeline.text.datatrove_lines import characters_in, stripped
-from roots_pipeline.text.hashes import MULTIPLIER, extend, hash_range, mix
+from roots_pipeline.text.hashes import MULTIPLIER, extend, extend_otherwise, hash_spans, mix
 from roots_pipeline.text.memory import allocating, inlined, kernel, load_eight, trailing_zeros
 from roots_pipeline.text.roots_characters import lower_case
 
@@ -31,7 +31,6 @@ _NEWLINE = 10
 _NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)
-_SECOND = np.uint64(0xC2B2AE3D27D4EB4F)  # any odd number: makes the second hash another function than the first
 _TERMINATORS = ".!?…\u2026।॥۔؟።။៕"  # also Devanagari, Urdu, Arabic, Ethiopic, Myanmar, Khmer
 _WIDE_TERMINATORS = "。！？｡"
 _CLOSERS = "\"')]}»”’」』）】›"
@@ -145,32 +144,11 @@ def _sentence_end(data, i, end, classes, leads, marks):
 
 def segment_hashes(data: npt.NDArray[np.uint8], segments: Segments, lower: bool) -> tuple[Keys, Keys]:
     """Two hashes of each segment, of its lower-case characters if wanted."""
+    if not lower:
+        return hash_spans(data, segments.start, segments.stop)
     first, second = np.empty(len(segments.text), np.uint64), np.empty(len(segments.text), np.uint64)
-    if lower:
-        _hash_lower(data, segments.start, segments.stop, lower_case(), first, second)
-    else:
-        _hash(data, segments.start, segments.stop, first, second)
+    _hash_lower(data, segments.start, segments.stop, lower_case(), first, second)
     return first, second
-
-
-@kernel
-def _hash(data, start, stop, first, second):
-    for k in range(start.size):
-        first[k] = hash_range(data, start[k], stop[k])
-        value, i = np.uint64(stop[k] - start[k]), start[k]
-        while i + 8 <= stop[k]:
-            value = _step(value, load_eight(data, i))
-            i += 8
-        while i < stop[k]:
-            value = _step(value, np.uint64(data[i]))
-            i += 1
-        second[k] = mix(value)
-
-
-@inlined
-def _step(value, item):
-    value = (value + item) * _SECOND
-    return value ^ (value >> np.uint64(29))
 
 
 @kernel
@@ -181,7 +159,7 @@ def _hash_lower(data, start, stop, lower, first, second):
         while i < stop[k]:
             code, size = decode(data, i, stop[k])
             one = extend(one, np.uint64(lower[code]))
-            other = _step(other, np.uint64(lower[code]))
+            other = extend_otherwise(other, np.uint64(lower[code]))
             i += size
         first[k], second[k] = mix(one), mix(other)
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from roots_pipeline.text.hashes import MULTIPLIER, hash_range, mix
 from roots_pipeline.text.memory import allocating, inlined, kernel, load_eight
 
-_FACTOR, _SHIFT = np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(29)
+_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
 BLOCK = 1 << 13  # windows looked at in one go; a record ends with its block
 # A rank is a hash and, below it, how far the k-gram is from the end of the block: the smallest is the rightmost.
 _PLACE_BITS = 14
@@ -222,32 +222,3 @@ def _hash_sides(data, start, stop, place, length, before, behind):
 @inlined
 def _side(data, start, stop):
     return np.uint32(hash_range(data, start, stop) >> _HALF) | np.uint32(1)
-
-
-def hash_spans(
-    data: npt.NDArray[np.uint8], start: npt.NDArray[np.int64], stop: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Two independent 64-bit hashes of each `data[start[i]:stop[i]]`."""
-    first, second = np.empty(len(start), np.uint64), np.empty(len(start), np.uint64)
-    _hash_spans(data, start, stop, first, second)
-    return first, second
-
-
-@kernel
-def _hash_spans(data, start, stop, first, second):
-    for k in range(start.size):
-        first[k] = hash_range(data, start[k], stop[k])
-        value, i = np.uint64(stop[k] - start[k]), start[k]
-        while i + 8 <= stop[k]:
-            value = _step(value, load_eight(data, i))
-            i += 8
-        while i < stop[k]:
-            value = _step(value, np.uint64(data[i]))
-            i += 1
-        second[k] = mix(value)
-
-
-@inlined
-def _step(value, item):
-    value = (value + item) * _FACTOR
-    return value ^ (value >> _SHIFT)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from roots_pipeline.text import windows
 from roots_pipeline.text.cutting import cut_spans
-from roots_pipeline.text.windows import find_records, hash_anchors, hash_sides, hash_spans
+from roots_pipeline.text.hashes import hash_spans
+from roots_pipeline.text.windows import find_records, hash_anchors, hash_sides
 from tests.text.twins import buffers
 
 TEXTS = st.lists(
