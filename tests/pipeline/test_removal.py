@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from roots_pipeline import removal
 from roots_pipeline.core.errors import RecipeError, StaleDataError
 from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.verify import verify_corpus
@@ -83,3 +84,20 @@ def test_mistakes_are_sentences(tmp_path: Path, recipe: str) -> None:
         done = subprocess.run([sys.executable, "-m", "roots_pipeline", "remove", "--run", str(tmp_path), *extra],
                               capture_output=True, text=True, check=False)
         assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_a_removal_that_was_killed_half_way_is_finished_by_the_next_run(
+    tmp_path: Path, recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(recipe, tmp_path / "whole")
+    remove_documents(str(tmp_path / "whole"), ids=["a0", "b0"])
+    run(recipe, tmp_path / "cut")
+    with monkeypatch.context() as patched:
+        patched.setattr(removal, "_write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            remove_documents(str(tmp_path / "cut"), ids=["a0", "b0"])
+    with pytest.raises(StaleDataError, match=r"bytes instead of .* again"):
+        verify_corpus(str(tmp_path / "cut"))
+    run(recipe, tmp_path / "cut")
+    assert digest(tmp_path / "cut") == digest(tmp_path / "whole")
+    assert verify_corpus(str(tmp_path / "cut")).problems == []
