@@ -20,6 +20,7 @@ from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.manifest import Manifest, read_manifest
 from roots_pipeline.core.storage import join, list_files
+from roots_pipeline.rules.columns import language_code
 from roots_pipeline.verify import causes_of
 
 _CHARACTERS = 300
@@ -102,7 +103,10 @@ def _pairs_of(folder: str, id: str) -> list[dict[str, Any]]:
 
 
 def _measures(manifest: Manifest, values: Mapping[str, Any]) -> Iterator[Measure]:
-    limits = _limits(manifest.config["stages"], values.get("language") or "")
+    groups = {source["name"]: source["group"] for source in manifest.config["sources"]}
+    stages = [stage for stage in manifest.config["stages"]
+              if stage["groups"] is None or groups.get(values["source"]) in stage["groups"]]
+    limits = _limits(stages, language_code(values.get("language") or ""))
     for name, value in values.items():
         if name not in DOCUMENT_SCHEMA.names:
             low, high = limits.get(name) or (None, None)

@@ -46,6 +46,18 @@ def test_limits_causes_and_pairs(corpus: Path) -> None:
         assert as_text(told).startswith(f"{told.identity['id']}: dropped: {told.verdict}")
 
 
+def test_limits_are_those_of_the_documents_group(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.jsonl", ["one two three four five six"])
+    sources = [{"name": name, "kind": "jsonl", "path": str(tmp_path / "in.jsonl"), "group": name}
+               for name in ("web", "books")]
+    stages = [{"stage": "massivetext"}, *({"stage": "thresholds", "groups": [name], "preset": "", "limits": {
+        "default": {"word_count": [least, None]}}} for name, least in (("web", 3), ("books", 5)))]
+    run(write_recipe(tmp_path, sources, stages), tmp_path / "out")
+    found = {told.identity["source"]: {measure.name: measure.minimum for measure in told.measures}["word_count"]
+             for told in explain_document(str(tmp_path / "out"), "d0")}
+    assert found == {"web": 3, "books": 5}
+
+
 def test_hostile_text_cannot_write_to_a_terminal(corpus: Path) -> None:
     told, = explain_document(str(corpus), "d4")
     shown = as_text(told)
