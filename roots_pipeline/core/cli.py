@@ -1,10 +1,11 @@
 """The border between our commands and a person: mistakes become one sentence, bugs keep their traceback.
 
-Exit codes: 0 done, 2 the user can fix it, 130 stopped with Ctrl-C, 1 a bug of ours.
+Exit codes: 0 done, 2 the user can fix it, 130 or 143 stopped (Ctrl-C, SIGTERM), 1 a bug of ours.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from io import TextIOWrapper
 from typing import NoReturn
@@ -12,6 +13,7 @@ from typing import NoReturn
 import typer
 
 from roots_pipeline.core.errors import RootbloomError
+from roots_pipeline.core.stopping import Stopped, stopping_at_once
 from roots_pipeline.core.storage import explain_os_error
 
 
@@ -26,9 +28,15 @@ def run_app(app: typer.Typer) -> NoReturn:
         if isinstance(stream, TextIOWrapper):  # text of any language may be printed, whatever the locale
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        with stopping_at_once():
+            app()
     except RootbloomError as error:
         _fail(error)
+    except Stopped as stopped:
+        name = signal.Signals(stopped.number).name
+        print(f"stopped by {name}. What is finished is kept: the same command takes up where this ended.",
+              file=sys.stderr)
+        sys.exit(stopped.exit_code)
     except OSError as error:
         sentence = explain_os_error(error)
         if sentence is None:
