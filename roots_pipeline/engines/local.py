@@ -1,8 +1,8 @@
 """The local engine: worker processes on one machine.
 
 Finished tasks (see `core.tasks`) are skipped, so a run that was killed goes on where it was. An error in one task
-stops the run at once; so does the death of a worker. SIGINT and SIGTERM let the tasks under way finish and be committed,
-for 20 seconds at most (see `core.stopping`).
+stops the run at once; so does the death of a worker. SIGINT and SIGTERM let the tasks under way finish and be
+committed, for 20 seconds at most (see `core.stopping`).
 """
 
 from __future__ import annotations
