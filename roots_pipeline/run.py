@@ -1,7 +1,7 @@
-"""Run a recipe: schedule the tasks of every step on an engine, check the sums, write the manifest.
+"""Run a recipe: have its schedule followed by an engine, check the sums, write the manifest.
 
-In: a checked recipe. Out: `documents/`, `rejected/`, `quarantine/` and `manifest.json` in the corpus folder. What to
-run, and in what order, is `pipeline`'s; what a task does is `steps`'; this module only ties them together.
+In: a checked recipe. Out: `documents/`, `rejected/`, `quarantine/`, `pairs/` and `manifest.json` in the corpus folder.
+What to run, and in what order, is `pipeline`'s; which tasks that makes is `schedule`'s; what a task does is `steps`'.
 """
 
 from __future__ import annotations
@@ -9,20 +9,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import xxhash
-
-from roots_pipeline import __version__
-from roots_pipeline.columns import open_parquet
 from roots_pipeline.config import CorpusRecipe
-from roots_pipeline.core.errors import EmptyOutputError, SourceError
+from roots_pipeline.core.errors import EmptyOutputError
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
 from roots_pipeline.core.progress import Progress
-from roots_pipeline.core.stages import Exchange
+from roots_pipeline.core.replay import follow
 from roots_pipeline.core.storage import (
     fingerprint,
     is_remote,
@@ -32,46 +26,9 @@ from roots_pipeline.core.storage import (
     remove_file,
     sweep_temporaries,
 )
-from roots_pipeline.core.tasks import Engine, Task, finished_result
-from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
-from roots_pipeline.removal import count_table, read_removal
-from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
-from roots_pipeline.steps import (
-    Findings,
-    changed_columns,
-    judge_shard,
-    output_schema,
-    publish_findings,
-    read_shard,
-    resolve_keys,
-    write_shard,
-)
-
-# Libraries whose version can change what comes out.
-_LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
-# Keys are cut into slices of the key space, about one for so many bytes of input; when it is known how much each slice
-# holds, neighbours are resolved together up to about so many bytes.
-_SLICE_BYTES = 4 << 20
-_MAXIMUM_SLICES = 4096
-_RESOLVE_BYTES = 64 << 20
-
-
-@dataclass(slots=True)
-class _State:
-    """Where a shard stands: its stage files so far and the fingerprint of all that made them."""
-
-    shard: Shard
-    view: list[str]
-    print: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What an exchange found, for the shards it worked on; `contents` are the hashes of its files."""
-
-    findings: Findings
-    contents: tuple[str, ...]
-    placed: Placed
+from roots_pipeline.core.tasks import Engine
+from roots_pipeline.removal import count_table
+from roots_pipeline.schedule import Outcome, Schedule
 
 
 def run_corpus(recipe: CorpusRecipe, folder: str, engine: Engine, progress: Progress) -> Manifest:
@@ -82,163 +39,22 @@ def run_corpus(recipe: CorpusRecipe, folder: str, engine: Engine, progress: Prog
     started = time.time()
     with lock_folder(folder):
         sweep_temporaries(folder)
-        return _Run(recipe, folder, engine, progress).go(started)
+        schedule = Schedule(recipe, folder)
+        progress.event("inputs", files=len(schedule.hashes), bytes=sum(shard.size for shard in schedule.shards))
+        outcome = follow(schedule, engine, schedule.rounds)
+        return _Closing(schedule).finish(outcome, started)
 
 
-class _Run:
-    def __init__(self, recipe: CorpusRecipe, folder: str, engine: Engine, progress: Progress) -> None:
-        self.recipe, self.folder, self.engine, self.progress = recipe, folder, engine, progress
-        self.shards = plan_shards(recipe)
-        self.phases = build_phases(recipe)
-        self.hashes = hash_inputs(self.shards, work_path(folder, "inputs", "hashes.json"))
-        self.code = code_fingerprint()
-        wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
-        self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
+class _Closing:
+    """What is done when all tasks are."""
 
-    def go(self, started: float) -> Manifest:
-        states, read = self._read()
-        self._check_bad(read)
-        found: _Found | None = None
-        published: list[dict[str, Any]] = []
-        for number, phase in enumerate(self.phases):
-            if number > 0 and phase.measures:
-                states, _ = self._judge(f"{number}-measure", states, found, phase.measures, None)
-                found = None
-            if phase.exchange is not None:
-                states, keys = self._judge(f"{number}-judge", states, found, phase.judges, phase.exchange)
-                found = self._resolve(f"{number}-resolve", states, keys, phase.exchange)
-                published += self._publish(number, found)
-        results = self._write(states, found, self.phases[-1])
-        return self._finish(read, results, published, started)
+    def __init__(self, schedule: Schedule) -> None:
+        self.recipe, self.folder = schedule.recipe, schedule.folder
+        self.shards, self.hashes = schedule.shards, schedule.hashes
 
-    def _read(self) -> tuple[list[_State], list[dict[str, Any]]]:
-        tasks, states = [], []
-        for shard in self.shards:
-            maps = maps_for(self.phases[0].measures, shard.source.group)
-            reader = shard.source.reader
-            output = work_path(self.folder, "0-read", f"{shard.name}.parquet")
-            mark = fingerprint([
-                self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
-                [[file.path, self.hashes[file.path]] for file in shard.files],
-            ])
-            arguments = {
-                "reader": reader, "files": [file.path for file in shard.files], "maps": maps, "output": output,
-                "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
-            }
-            record = work_path(self.folder, "0-read", f"{shard.name}.json")
-            tasks.append(Task(shard.name, record, mark, read_shard, arguments))
-            states.append(_State(shard, [output], mark))
-        return states, self.engine.run(tasks, "read and measure")
-
-    def _check_bad(self, read: Sequence[dict[str, Any]]) -> None:
-        bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)
-        if bad and bad > self.recipe.maximum_bad_share * (bad + rows):
-            first = next(result["first_bad"] for result in read if result["bad"])
-            raise SourceError(
-                f"{bad} of {bad + rows} records cannot be read, more than maximum_bad_share "
-                f"({self.recipe.maximum_bad_share}) allows; the first: {first}.",
-                where=join(self.folder, "quarantine"),
-                hint="Mend the input, or raise maximum_bad_share in the recipe.",
-            )
-
-    def _judge(self, step: str, states: Sequence[_State], found: _Found | None, placed: Sequence[Placed],
-               ending: Placed | None) -> tuple[list[_State], list[dict[str, Any]]]:
-        """The states after a step, and of each shard that takes part in the exchange its keys."""
-        tasks: list[Task] = []
-        after: list[_State] = []
-        emitting: list[tuple[int, str, str]] = []
-        for state in states:
-            group = state.shard.source.group
-            maps = maps_for(placed, group)
-            exchange = ending.stage if ending is not None and ending.works_on(group) else None
-            assert exchange is None or isinstance(exchange, Exchange)
-            findings, contents = _found_for(found, group)
-            changed = changed_columns(findings, maps)
-            if not changed and exchange is None:
-                after.append(state)
-                continue
-            output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
-            slices = (exchange.partitions if exchange else None) or self.slices
-            mark = fingerprint([
-                state.print, contents, [stage.parameters() for stage in maps],
-                exchange.parameters() if exchange else None, slices, state.shard.number,
-            ])
-            keys = work_path(self.folder, step, f"{state.shard.name}.keys")
-            arguments = {
-                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
-                "exchange": exchange, "slices": slices, "output": output, "keys": keys,
-            }
-            record = work_path(self.folder, step, f"{state.shard.name}.json")
-            if exchange is not None:
-                emitting.append((len(tasks), keys, mark))
-            tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
-            after.append(_State(state.shard, [*state.view, *([output] if output else [])], mark))
-        results = self.engine.run(tasks, step.partition("-")[2])
-        return after, [{"path": path, "print": mark, "bytes": results[at]["slices"]} for at, path, mark in emitting]
-
-    def _resolve(self, step: str, states: Sequence[_State], keys: Sequence[dict[str, Any]],
-                 ending: Placed) -> _Found | None:
-        exchange = ending.stage
-        assert isinstance(exchange, Exchange)
-        if not keys:
-            return None
-        paths = [entry["path"] for entry in keys]
-        tasks, outputs = [], []
-        for number, (begin, end) in enumerate(_ranges([entry["bytes"] for entry in keys])):
-            output = work_path(self.folder, step, f"{number:04d}.parquet")
-            mark = fingerprint([[entry["print"] for entry in keys], exchange.parameters(), begin, end])
-            arguments = {"exchange": exchange, "keys": paths, "slices": (begin, end), "output": output}
-            record = work_path(self.folder, step, f"{number:04d}.json")
-            tasks.append(Task(f"{exchange.name} {number}", record, mark, resolve_keys, arguments))
-            outputs.append(output)
-        results = self.engine.run(tasks, f"resolve {exchange.name}")
-        contents = tuple(result["findings"] for result in results)
-        return _Found(Findings(exchange, tuple(outputs)), contents, ending)
-
-    def _publish(self, number: int, found: _Found | None) -> list[dict[str, Any]]:
-        """Write the pairs of a deduplicating exchange to `pairs/`."""
-        if found is None:
-            return []
-        exchange, tasks = found.findings.exchange, []
-        for part, (path, content) in enumerate(zip(found.findings.paths, found.contents, strict=True)):
-            if exchange.published(open_parquet(path).schema_arrow.empty_table()) is not None:
-                name = f"{number:02d}-{part:04d}"
-                arguments = {"exchange": exchange, "findings": path,
-                             "output": join(self.folder, "pairs", f"{name}.parquet")}
-                record = work_path(self.folder, "publish", f"{name}.json")
-                mark = fingerprint([self.code, content, exchange.parameters()])
-                tasks.append(Task(name, record, mark, publish_findings, arguments))
-        return self.engine.run(tasks, "publish") if tasks else []
-
-    def _write(self, states: Sequence[_State], found: _Found | None, phase: Phase) -> list[dict[str, Any]]:
-        groups = sorted({shard.source.group for shard in self.shards})
-        schema = output_schema([
-            [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
-            for group in groups
-        ])
-        removal = read_removal(self.folder)
-        tasks = []
-        for state in states:
-            maps = maps_for(phase.judges, state.shard.source.group)
-            findings, contents = _found_for(found, state.shard.source.group)
-            mark = fingerprint([
-                state.print, contents, [stage.parameters() for stage in maps], str(schema),
-                self.recipe.rejected_text, *([asdict(removal)] if removal else []),
-            ])
-            arguments = {
-                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
-                "schema": schema, "rejected_text": self.recipe.rejected_text, "removal": removal,
-                "documents": join(self.folder, "documents", f"{state.shard.name}.parquet"),
-                "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),
-            }
-            record = work_path(self.folder, "write", f"{state.shard.name}.json")
-            tasks.append(Task(state.shard.name, record, mark, write_shard, arguments))
-        if any(finished_result(task) is None for task in tasks):
-            remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
-        return self.engine.run(tasks, "write")
-
-    def _finish(self, read: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]],
-                published: Sequence[dict[str, Any]], started: float) -> Manifest:
+    def finish(self, outcome: Outcome, started: float) -> Manifest:
+        """Write the manifest."""
+        read, results, published = outcome.read, outcome.written, outcome.published
         self._remove_strangers(read, {name.rpartition("/")[2] for part in published for name in part["files"]})
         table: Counter[tuple[str, str, str]] = Counter()
         sizes: Counter[tuple[str, str, str]] = Counter()
@@ -290,35 +106,3 @@ class _Run:
                 for file in step.iterdir():
                     if file.stem not in prefixes and not file.stem.isdigit():
                         file.unlink()
-
-
-def _found_for(found: _Found | None, group: str) -> tuple[Findings | None, list[str]]:
-    """The findings of the exchange before for shards of a group, if it worked on that group."""
-    if found is None or not found.placed.works_on(group):
-        return None, []
-    return found.findings, list(found.contents)
-
-
-def _ranges(sizes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Neighbouring slices to be resolved together; `sizes` are the bytes of each slice, for each shard."""
-    ranges, begin, held = [], 0, 0
-    totals = [sum(of_shards) for of_shards in zip(*sizes, strict=True)]
-    for number, size in enumerate(totals):
-        if number > begin and held + size > _RESOLVE_BYTES:
-            ranges.append((begin, number))
-            begin, held = number, 0
-        held += size
-    return [*ranges, (begin, len(totals))]
-
-
-def code_fingerprint() -> str:
-    """Hash of the code that decides what documents look like, and of the libraries it leans on."""
-    root = Path(__file__).parent
-    digest = xxhash.xxh3_128(__version__)
-    for path in sorted(root.rglob("*.py")):
-        part = path.relative_to(root).parts[0]
-        if part not in ("sample", "report", "engines", "__main__.py"):
-            digest.update(path.read_bytes())
-    for name in _LIBRARIES:
-        digest.update(f"{name} {version(name)}")
-    return digest.hexdigest()

@@ -1,0 +1,267 @@
+"""The tasks of a corpus run, step by step: what must be done to which file, whoever does it.
+
+In: a checked recipe and the folder of the corpus. A schedule is followed by calling it with an engine. It can be sent
+to another machine and followed there from the start again: what was done is told by the records of the tasks, so all
+followers see the same tasks (see `core.replay`). What order the steps have is `pipeline`'s; what a task does is
+`steps`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from roots_pipeline import __version__
+from roots_pipeline.columns import open_parquet
+from roots_pipeline.config import CorpusRecipe
+from roots_pipeline.core.errors import SourceError
+from roots_pipeline.core.stages import Exchange
+from roots_pipeline.core.storage import fingerprint, join, remove_file
+from roots_pipeline.core.tasks import Engine, Task, finished_result
+from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
+from roots_pipeline.removal import read_removal
+from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
+from roots_pipeline.steps import (
+    Findings,
+    changed_columns,
+    judge_shard,
+    output_schema,
+    publish_findings,
+    read_shard,
+    resolve_keys,
+    write_shard,
+)
+
+# Libraries whose version can change what comes out.
+_LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
+# Keys are cut into slices of the key space, about one for so many bytes of input; when it is known how much each slice
+# holds, neighbours are resolved together up to about so many bytes.
+_SLICE_BYTES = 4 << 20
+_MAXIMUM_SLICES = 4096
+_RESOLVE_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class _State:
+    """Where a shard stands: its stage files so far and the fingerprint of all that made them."""
+
+    shard: Shard
+    view: list[str]
+    print: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an exchange found, for the shards it worked on; `contents` are the hashes of its files."""
+
+    findings: Findings
+    contents: tuple[str, ...]
+    placed: Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The results of all tasks: what reading and writing said of each shard, and of what was published."""
+
+    read: list[dict[str, Any]]
+    written: list[dict[str, Any]]
+    published: list[dict[str, Any]]
+
+
+class Schedule:
+    """The schedule of one run. Raises SourceError where an input is missing."""
+
+    def __init__(self, recipe: CorpusRecipe, folder: str) -> None:
+        self.recipe, self.folder = recipe, folder
+        self.shards = plan_shards(recipe)
+        self.phases = build_phases(recipe)
+        self.hashes = hash_inputs(self.shards, work_path(folder, "inputs", "hashes.json"))
+        self.code = code_fingerprint()
+        wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
+        self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
+
+    @property
+    def rounds(self) -> int:
+        """How often tasks wait for the results of others, at most."""
+        return 2 + sum(1 + 3 * (phase.exchange is not None) for phase in self.phases)
+
+    def __call__(self, engine: Engine) -> Outcome:
+        """Have all tasks done. Raises SourceError for too many bad records, and what the engine and tasks raise."""
+        states, read = self._read(engine)
+        self._check_bad(read)
+        found: _Found | None = None
+        published: list[dict[str, Any]] = []
+        for number, phase in enumerate(self.phases):
+            if number > 0 and phase.measures:
+                states, _ = self._judge(engine, f"{number}-measure", states, found, phase.measures, None)
+                found = None
+            if phase.exchange is not None:
+                states, keys = self._judge(engine, f"{number}-judge", states, found, phase.judges, phase.exchange)
+                found = self._resolve(engine, f"{number}-resolve", states, keys, phase.exchange)
+                published += self._publish(engine, number, found)
+        written = self._write(engine, states, found, self.phases[-1])
+        return Outcome(read, written, published)
+
+    def _read(self, engine: Engine) -> tuple[list[_State], list[dict[str, Any]]]:
+        tasks, states = [], []
+        for shard in self.shards:
+            maps = maps_for(self.phases[0].measures, shard.source.group)
+            reader = shard.source.reader
+            output = work_path(self.folder, "0-read", f"{shard.name}.parquet")
+            mark = fingerprint([
+                self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
+                [[file.path, self.hashes[file.path]] for file in shard.files],
+            ])
+            arguments = {
+                "reader": reader, "files": [file.path for file in shard.files], "maps": maps, "output": output,
+                "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
+            }
+            record = work_path(self.folder, "0-read", f"{shard.name}.json")
+            tasks.append(Task(shard.name, record, mark, read_shard, arguments))
+            states.append(_State(shard, [output], mark))
+        return states, engine.run(tasks, "read and measure")
+
+    def _check_bad(self, read: Sequence[dict[str, Any]]) -> None:
+        bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)
+        if bad and bad > self.recipe.maximum_bad_share * (bad + rows):
+            first = next(result["first_bad"] for result in read if result["bad"])
+            raise SourceError(
+                f"{bad} of {bad + rows} records cannot be read, more than maximum_bad_share "
+                f"({self.recipe.maximum_bad_share}) allows; the first: {first}.",
+                where=join(self.folder, "quarantine"),
+                hint="Mend the input, or raise maximum_bad_share in the recipe.",
+            )
+
+    def _judge(self, engine: Engine, step: str, states: Sequence[_State], found: _Found | None,
+               placed: Sequence[Placed], ending: Placed | None) -> tuple[list[_State], list[dict[str, Any]]]:
+        """The states after a step, and of each shard that takes part in the exchange its keys."""
+        tasks: list[Task] = []
+        after: list[_State] = []
+        emitting: list[tuple[int, str, str]] = []
+        for state in states:
+            group = state.shard.source.group
+            maps = maps_for(placed, group)
+            exchange = ending.stage if ending is not None and ending.works_on(group) else None
+            assert exchange is None or isinstance(exchange, Exchange)
+            findings, contents = _found_for(found, group)
+            changed = changed_columns(findings, maps)
+            if not changed and exchange is None:
+                after.append(state)
+                continue
+            output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
+            slices = (exchange.partitions if exchange else None) or self.slices
+            mark = fingerprint([
+                state.print, contents, [stage.parameters() for stage in maps],
+                exchange.parameters() if exchange else None, slices, state.shard.number,
+            ])
+            keys = work_path(self.folder, step, f"{state.shard.name}.keys")
+            arguments = {
+                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "exchange": exchange, "slices": slices, "output": output, "keys": keys,
+            }
+            record = work_path(self.folder, step, f"{state.shard.name}.json")
+            if exchange is not None:
+                emitting.append((len(tasks), keys, mark))
+            tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
+            after.append(_State(state.shard, [*state.view, *([output] if output else [])], mark))
+        results = engine.run(tasks, step.partition("-")[2])
+        return after, [{"path": path, "print": mark, "bytes": results[at]["slices"]} for at, path, mark in emitting]
+
+    def _resolve(self, engine: Engine, step: str, states: Sequence[_State], keys: Sequence[dict[str, Any]],
+                 ending: Placed) -> _Found | None:
+        exchange = ending.stage
+        assert isinstance(exchange, Exchange)
+        if not keys:
+            return None
+        paths = [entry["path"] for entry in keys]
+        tasks, outputs = [], []
+        for number, (begin, end) in enumerate(_ranges([entry["bytes"] for entry in keys])):
+            output = work_path(self.folder, step, f"{number:04d}.parquet")
+            mark = fingerprint([[entry["print"] for entry in keys], exchange.parameters(), begin, end])
+            arguments = {"exchange": exchange, "keys": paths, "slices": (begin, end), "output": output}
+            record = work_path(self.folder, step, f"{number:04d}.json")
+            tasks.append(Task(f"{exchange.name} {number}", record, mark, resolve_keys, arguments))
+            outputs.append(output)
+        results = engine.run(tasks, f"resolve {exchange.name}")
+        contents = tuple(result["findings"] for result in results)
+        return _Found(Findings(exchange, tuple(outputs)), contents, ending)
+
+    def _publish(self, engine: Engine, number: int, found: _Found | None) -> list[dict[str, Any]]:
+        """Write the pairs of a deduplicating exchange to `pairs/`."""
+        if found is None:
+            return []
+        exchange, tasks = found.findings.exchange, []
+        for part, (path, content) in enumerate(zip(found.findings.paths, found.contents, strict=True)):
+            if exchange.published(open_parquet(path).schema_arrow.empty_table()) is not None:
+                name = f"{number:02d}-{part:04d}"
+                arguments = {"exchange": exchange, "findings": path,
+                             "output": join(self.folder, "pairs", f"{name}.parquet")}
+                record = work_path(self.folder, "publish", f"{name}.json")
+                mark = fingerprint([self.code, content, exchange.parameters()])
+                tasks.append(Task(name, record, mark, publish_findings, arguments))
+        return engine.run(tasks, "publish") if tasks else []
+
+    def _write(self, engine: Engine, states: Sequence[_State], found: _Found | None,
+               phase: Phase) -> list[dict[str, Any]]:
+        groups = sorted({shard.source.group for shard in self.shards})
+        schema = output_schema([
+            [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
+            for group in groups
+        ])
+        removal = read_removal(self.folder)
+        tasks = []
+        for state in states:
+            maps = maps_for(phase.judges, state.shard.source.group)
+            findings, contents = _found_for(found, state.shard.source.group)
+            mark = fingerprint([
+                state.print, contents, [stage.parameters() for stage in maps], str(schema),
+                self.recipe.rejected_text, *([asdict(removal)] if removal else []),
+            ])
+            arguments = {
+                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "schema": schema, "rejected_text": self.recipe.rejected_text, "removal": removal,
+                "documents": join(self.folder, "documents", f"{state.shard.name}.parquet"),
+                "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),
+            }
+            record = work_path(self.folder, "write", f"{state.shard.name}.json")
+            tasks.append(Task(state.shard.name, record, mark, write_shard, arguments))
+        if any(finished_result(task) is None for task in tasks):
+            remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
+        return engine.run(tasks, "write")
+
+
+def _found_for(found: _Found | None, group: str) -> tuple[Findings | None, list[str]]:
+    """The findings of the exchange before for shards of a group, if it worked on that group."""
+    if found is None or not found.placed.works_on(group):
+        return None, []
+    return found.findings, list(found.contents)
+
+
+def _ranges(sizes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Neighbouring slices to be resolved together; `sizes` are the bytes of each slice, for each shard."""
+    ranges, begin, held = [], 0, 0
+    totals = [sum(of_shards) for of_shards in zip(*sizes, strict=True)]
+    for number, size in enumerate(totals):
+        if number > begin and held + size > _RESOLVE_BYTES:
+            ranges.append((begin, number))
+            begin, held = number, 0
+        held += size
+    return [*ranges, (begin, len(totals))]
+
+
+def code_fingerprint() -> str:
+    """Hash of the code that decides what documents look like, and of the libraries it leans on."""
+    root = Path(__file__).parent
+    digest = xxhash.xxh3_128(__version__)
+    for path in sorted(root.rglob("*.py")):
+        part = path.relative_to(root).parts[0]
+        if part not in ("sample", "report", "engines", "__main__.py"):
+            digest.update(path.read_bytes())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {version(name)}")
+    return digest.hexdigest()
