@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import asdict
 from typing import Annotated
 
+import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -11,15 +15,20 @@ from rich.text import Text
 
 from mixtures.config import load_mixture_recipe
 from mixtures.files import check_documents, read_inputs
+from mixtures.indexed import IndexedReader
+from mixtures.lineage import find_documents, horizon_of, samples_of, shortened
 from mixtures.lock import NAME, read_lock
 from mixtures.plan import plan_rows, printable, warnings
+from mixtures.removal import remove_documents
 from mixtures.verify import verify_mixture
 from mixtures.write import write_mixture
 from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
-from roots_pipeline.core.storage import join
+from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.local import LocalEngine
+from tokenizer.encode import Encoder
 
 app = new_app("A corpus and a tokenizer to weighted Megatron .bin/.idx files.")
 
@@ -73,6 +82,88 @@ def verify(run: Run = "runs/sample") -> None:
     for group, number, text in report.texts:
         print(f"{printable(group)} #{number}: {text[:100]!r}")
     print(f"verified: {report.groups} groups, {report.documents:,} documents, {report.tokens:,} tokens.")
+
+
+Samples = Annotated[int | None, typer.Option(min=1, help="Look at so many training samples (default: the model's).")]
+Length = Annotated[int | None, typer.Option(min=1, help="Tokens that a sample predicts (default: the model's).")]
+
+OnlyText = Annotated[bool, typer.Option("--text", help="Print only the document, decoded from its tokens.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Mask = Annotated[bool, typer.Option("--mask", help="Overwrite the tokens with <pad>, keep every position.")]
+
+
+@app.command()
+def explain(
+    id: Annotated[str, typer.Argument(help="Id of a document.")],
+    run: Run = "runs/sample",
+    samples: Samples = None,
+    sequence_length: Length = None,
+    text: OnlyText = False,
+    json: Json = False,
+) -> None:
+    """Tell where a document lies in .bin and which training samples hold it."""
+    folder = join(run, "mixture")
+    read_manifest(folder, made_by=_MADE_BY)
+    lock = read_lock(join(folder, NAME))
+    places = find_documents(lock, folder, [id])
+    if not places:
+        known = printable(id[:200])
+        raise MixtureError(f"the mixture has no document '{known}'.", where=folder, hint=_fate(id, folder))
+    if text:
+        encoder = Encoder.from_file(join(run, "tokenizer", "tokenizer.json"))
+        for place in places:
+            sys.stdout.buffer.write(encoder.decode_bytes(IndexedReader(join(folder, place.file))[place.sequence]))
+        return
+    horizon = horizon_of(lock, run, samples, sequence_length)
+    found = samples_of(places, folder, horizon)
+    if json:
+        rows = [{**asdict(place), "samples": numbers} for place, numbers in zip(places, found, strict=True)]
+        print(orjson.dumps({"horizon": asdict(horizon), "places": rows}).decode())
+        return
+    for place, numbers in zip(places, found, strict=True):
+        end = place.offset + place.tokens
+        print(f"{printable(id)}: group {printable(place.group)}, document {place.sequence}")
+        file = join(folder, place.file) + ".bin"
+        print(f"  tokens {place.offset:,} to {end - 1:,} of {file} ({place.tokens:,} with its end)")
+        print(f"  split: {place.side or 'on neither side'}")
+        if place.side == "train":
+            print(f"  training samples: {shortened(numbers)}")
+    print(f"of {horizon.samples:,} samples of {horizon.sequence_length} tokens ({horizon.reason}).")
+    print(f"The way before: python -m roots_pipeline explain {shlex.quote(id)} --run {shlex.quote(run)}")
+
+
+def _fate(id: str, folder: str) -> str:
+    path = join(folder, "removed.json")
+    removed = read_json(path) if exists(path) else []
+    if any(row["id"] == id for entry in removed for row in entry["documents"]):
+        return f"It was removed; {path} tells what had read it."
+    return "Its own step may tell more: `python -m roots_pipeline explain`."
+
+
+@app.command()
+def remove(
+    run: Run = "runs/sample",
+    mask: Mask = False,
+    samples: Samples = None,
+    sequence_length: Length = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Take out of .bin/.idx the documents that `roots_pipeline remove` took out of the corpus."""
+    progress = Progress(quiet=quiet)
+    with LocalEngine(workers, progress) as engine:
+        done = remove_documents(
+            run, "mask" if mask else "rewrite", engine, progress, samples=samples, sequence_length=sequence_length
+        )
+    if not done.places:
+        print("The mixture holds no document that the corpus does not hold; its lock describes this corpus.")
+        return
+    used = sorted({number for numbers in done.samples for number in numbers})
+    tokens = sum(place.tokens for place in done.places)
+    print(f"{len(done.places)} documents with {tokens:,} tokens were {'masked' if mask else 'removed'}.")
+    asked = f"{done.horizon.samples:,} training samples ({done.horizon.reason})"
+    print(f"{len(used):,} of {asked} had used them: {shortened(used)}.")
+    print(f"{join(run, 'mixture', 'removed.json')} lists them by document.")
 
 
 if __name__ == "__main__":

@@ -96,6 +96,16 @@ class BlendedDataset:
         group, number = self._place(index)
         return self.groups[group].spans(number)
 
+    def containing(self, group: str, sequences: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Numbers, rising, of the samples that hold a token of one of these sequences of a group's file."""
+        if group not in self.names:
+            return np.empty(0, np.int64)
+        place = self.names.index(group)
+        numbers = self.groups[place].containing(sequences)
+        # A group's samples are drawn in the order of their numbers.
+        drawn: npt.NDArray[np.int64] = np.flatnonzero(self._group == place)
+        return drawn[numbers[numbers < len(drawn)]]
+
     def _place(self, index: int) -> tuple[int, int]:
         if not 0 <= index < self.samples:
             raise IndexError(f"sample {index} of {self.samples}")

@@ -66,11 +66,11 @@ def read_inputs(run: str) -> Inputs:
 
 def check_documents(inputs: Inputs) -> None:
     """Compare the content of every document file with the manifest. Raises StaleDataError naming the first."""
-    for name, content in _shards(inputs).items():
+    for name, content in document_files(inputs).items():
         check_content(join(inputs.corpus_folder, name), content, REMAKE_DOCUMENTS)
 
 
-def _shards(inputs: Inputs) -> dict[str, str]:
+def document_files(inputs: Inputs) -> dict[str, str]:
     """The document files of the corpus and their hashes, by name."""
     files = sorted(inputs.corpus.files.items())
     return {name: entry["xxh3"] for name, entry in files if name.startswith("documents/")}
@@ -78,17 +78,28 @@ def _shards(inputs: Inputs) -> dict[str, str]:
 
 def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) -> dict[str, dict[str, Any]]:
     """Encode and join; returns what `write_group` says of every group, by name."""
-    shards = _shards(inputs)
-    mark = fingerprint([code_fingerprint(), shards, inputs.tokenizer.fingerprint])
-    summary = join(folder, ".work", "groups.json")
-    known = _finished(summary, mark, folder)
+    shards = document_files(inputs)
+    known = _finished(_summary(folder), _mark(inputs), folder)
     if known is None:
         known = _encode_and_join(inputs, shards, folder, engine)
-        _remove_strangers(known, shards, folder)
-        write_json(summary, {"fingerprint": mark, "groups": known})
+        note_files(inputs, folder, known)
     if not keep_pieces:
         shutil.rmtree(join(folder, ".work", "pieces"), ignore_errors=True)
     return known
+
+
+def note_files(inputs: Inputs, folder: str, groups: Mapping[str, Any]) -> None:
+    """Note that the files of these groups are those of the corpus, and delete what belongs to no group."""
+    _remove_strangers(groups, document_files(inputs), folder)
+    write_json(_summary(folder), {"fingerprint": _mark(inputs), "groups": groups})
+
+
+def _summary(folder: str) -> str:
+    return join(folder, ".work", "groups.json")
+
+
+def _mark(inputs: Inputs) -> str:
+    return fingerprint([code_fingerprint(), document_files(inputs), inputs.tokenizer.fingerprint])
 
 
 def code_fingerprint() -> str:

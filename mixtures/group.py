@@ -6,6 +6,7 @@ token ids, and the spans of documents from which it is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,18 @@ class GroupSamples:
             if stop > begin:
                 found.append(Span(sequence, begin, stop - begin))
         return found
+
+    def containing(self, sequences: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Numbers, rising, of all samples that hold a token of one of these sequences of the group's file."""
+        there = np.isin(self._documents, np.asarray(sequences, np.int64))
+        positions = np.flatnonzero(there & (self.reader.lengths[self._documents] > 0))
+        # Sample k reads from its start to the start of k + 1, which it shares with that sample.
+        first = np.searchsorted(self._starts[1:, 0], positions, "left")
+        last = np.searchsorted(self._starts[:-1, 0], positions, "right")
+        changes = np.zeros(len(self) + 1, np.int64)
+        np.add.at(changes, np.minimum(first, len(self)), 1)
+        np.add.at(changes, np.maximum(last, np.minimum(first, len(self))), -1)
+        return np.flatnonzero(np.cumsum(changes[:-1])[self._shuffle] > 0)
 
     def _bounds(self, number: int) -> tuple[tuple[int, int], tuple[int, int]]:
         place = int(self._shuffle[number])

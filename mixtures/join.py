@@ -29,7 +29,8 @@ _ROWS_OF_A_GROUP = 1 << 16
 _LONGEST_NAME = 200
 # Any constant: it makes the split independent of other hashes of the same ids.
 _SPLIT_SEED = 0x5B117
-_DOCUMENTS = pa.schema(
+# The table beside the files of a group.
+DOCUMENTS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("sequence", pa.int64(), nullable=False),
@@ -69,7 +70,7 @@ def write_group(
     table_path = f"{prefix}.documents.parquet"
     with (
         commit.file(table_path) as temporary,
-        pq.ParquetWriter(temporary, _DOCUMENTS, compression="zstd") as table,
+        pq.ParquetWriter(temporary, DOCUMENTS, compression="zstd") as table,
         indexed_writer(prefix, dtype, commit.file) as writer,
     ):
         waiting: list[pa.RecordBatch] = []
@@ -108,5 +109,5 @@ def _document_rows(ids: pa.Array, lengths: IntArray, sequence: int, offset: int)
             pa.array(lengths.astype(np.int32)),
             pa.array(split_hashes(ids)),
         ],
-        schema=_DOCUMENTS,
+        schema=DOCUMENTS,
     )

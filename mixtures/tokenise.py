@@ -7,7 +7,7 @@ batch. Every document ends with the end-of-text token and begins without one, as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ def encode_shard(
         pa.OSFile(path, "wb") as out,
         pa.ipc.new_file(out, PIECE_SCHEMA) as writer,
     ):
-        for batch in _read_documents(documents):
+        for batch in read_documents(documents, ["id", "text", "source", "language"]):
             ids, lengths = encoder.encode_column(batch.column("text"), append_eos=True)
             tokens = pa.LargeListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]), pa.array(ids))
             for group, rows in _rows_by_group(batch):
@@ -73,10 +73,11 @@ def encode_shard(
     return {"groups": groups}
 
 
-def _read_documents(path: str) -> Iterator[pa.RecordBatch]:
+def read_documents(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """These columns of a corpus file, batch by batch. Raises SourceError if it is unreadable."""
     try:
         with open_read(path) as handle:
-            for batch in pq.ParquetFile(handle).iter_batches(_ROWS, columns=["id", "text", "source", "language"]):
+            for batch in pq.ParquetFile(handle).iter_batches(_ROWS, columns=list(columns)):
                 if batch.num_rows:
                     yield batch
     except (pa.ArrowInvalid, FileNotFoundError) as error:
@@ -87,10 +88,15 @@ def _read_documents(path: str) -> Iterator[pa.RecordBatch]:
         ) from error
 
 
+def group_names(batch: pa.RecordBatch) -> pa.Array:
+    """`source.language` of each document of a batch."""
+    language = pc.fill_null(batch.column("language"), UNKNOWN_LANGUAGE)
+    return pc.binary_join_element_wise(batch.column("source"), language, ".")
+
+
 def _rows_by_group(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
     """Each group of a batch, sorted by name, with its rows (None: all of them)."""
-    language = pc.fill_null(batch.column("language"), UNKNOWN_LANGUAGE)
-    names = pc.binary_join_element_wise(batch.column("source"), language, ".").dictionary_encode()
+    names = group_names(batch).dictionary_encode()
     codes = names.indices.to_numpy()
     for code, group in sorted(enumerate(names.dictionary.to_pylist()), key=lambda item: str(item[1])):
         yield group, None if len(names.dictionary) == 1 else pa.array(np.flatnonzero(codes == code))
