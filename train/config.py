@@ -9,22 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from roots_pipeline.core.errors import RecipeError
-from train.model.shape import Kind, Shape
+from train.model.shape import Shape
 from train.parallel.layout import Layout
-from train.schedule import BatchSize, LearningRate
+from train.schedule import AnnealStyle, BatchSize, DecayStyle, LearningRate, RampStyle, WeightDecay
+from train.settings import (
+    Misfit,
+    ModelConfig,
+    OperationsConfig,
+    RampConfig,
+    Recomputation,
+    Strict,
+    divisors_near,
+)
+from train.skips import Skips
 
 RECIPES = Path(__file__).parent / "recipes"
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -32,61 +32,7 @@ Precision = Literal["fp32", "bf16", "fp16", "bf16-stochastic"]
 _IMBALANCE = 1.05  # how much longer the longest pipeline stage may be than the mean
 
 
-def _recomputation(value: object) -> object:
-    return {True: "full", False: "none"}[value] if isinstance(value, bool) else value
-
-
-# true and false stand for full and none.
-Recomputation = Annotated[Literal["none", "selective", "full"], BeforeValidator(_recomputation)]
-
-
-class Misfit(ValueError):
-    """Settings that are fine one by one but not together; `keys` are their names, to point at in the recipe."""
-
-    def __init__(self, message: str, *keys: str) -> None:
-        super().__init__(message)
-        self.keys = keys
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelConfig(_Strict):
-    """Kind and sizes of a model. `init_std` is 0.0048 for every published BLOOM, also where sqrt(1 / 3 hidden) is
-    larger."""
-
-    kind: Kind = "bloom"
-    hidden: PositiveInt
-    layers: PositiveInt
-    heads: PositiveInt
-    init_std: PositiveFloat = 0.0048
-    layer_norm_epsilon: PositiveFloat = 1e-5  # of a Gopher's RMSNorm too
-    bf16_biases: bool = False  # round ALiBi's biases as BLOOM's run in bf16 did, whatever the precision
-
-    @model_validator(mode="after")
-    def _heads_divide_hidden(self) -> Self:
-        if self.hidden % self.heads:
-            below = self.hidden // self.heads * self.heads
-            raise Misfit(
-                f"hidden {self.hidden} cannot be cut into {self.heads} heads. "
-                f"Use hidden {below or self.heads} or {below + self.heads}, "
-                f"or heads {_divisors_near(self.hidden, self.heads)}.",
-                "hidden",
-                "heads",
-            )
-        return self
-
-
-class RampConfig(_Strict):
-    """The global batch starts at `start` and grows by `increment`, in equal steps over `samples` samples."""
-
-    start: PositiveInt
-    increment: PositiveInt
-    samples: PositiveInt
-
-
-class TrainConfig(_Strict):
+class TrainConfig(Strict):
     """Everything that decides a training run, apart from the data and the number of processes."""
 
     model: ModelConfig
@@ -97,12 +43,17 @@ class TrainConfig(_Strict):
     train_samples: PositiveInt
     lr: PositiveFloat
     min_lr: NonNegativeFloat
-    lr_decay: Literal["cosine", "linear", "constant"] = "cosine"
+    lr_decay: DecayStyle = "cosine"
+    anneal_samples: NonNegativeInt = 0  # of `wsd`: the last ones before `decay_samples`, in which the rate falls
+    anneal: AnnealStyle = "linear"
     warmup_samples: NonNegativeInt
     warmup_lr: NonNegativeFloat = 0.0  # of the first step
     decay_samples: PositiveInt | None = None  # null: train_samples
     clip: PositiveFloat = 1.0
     weight_decay: NonNegativeFloat = 0.1
+    weight_decay_start: NonNegativeFloat | None = None  # at sample 0, if `weight_decay` is only reached at the end
+    weight_decay_ramp: RampStyle = "constant"
+    skip_samples: tuple[tuple[NonNegativeInt, PositiveInt], ...] = ()  # [first, end): passed over, see train.skips
     betas: tuple[Fraction, Fraction] = (0.9, 0.95)
     eps: PositiveFloat = 1e-8
     dropout: Fraction = 0.0
@@ -114,12 +65,31 @@ class TrainConfig(_Strict):
     activation_checkpointing: Recomputation = "none"
     evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
     validation_samples: NonNegativeInt = 0  # 0: no validation
+    validation_groups: Literal["all"] | tuple[str, ...] = ()  # groups of the mixture with a loss of their own
+    validation_group_samples: NonNegativeInt = 0  # of each; 0: validation_samples
     save_every: NonNegativeInt = 0  # steps; 0: only after the last
     save_in_background: bool = True  # files are written while training goes on, from a copy in memory
     keep: PositiveInt = 2  # newest checkpoints kept
     keep_every: NonNegativeInt = 0  # steps: those of every so many are kept for good; 0: none
     keep_hours: NonNegativeFloat = 0.0  # one checkpoint in so many hours is kept for good; 0: none
     log_every: PositiveInt = 1
+    operations: OperationsConfig = OperationsConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tokens_are_samples(cls, values: Any) -> Any:
+        """`train_tokens`, `warmup_tokens`, ... stand for the samples that hold so many tokens, and go before them."""
+        if not isinstance(values, dict) or not isinstance(length := values.get("sequence_length"), int) or length < 1:
+            return values
+        found = dict(values)
+        for name in ("train", "warmup", "decay", "anneal"):
+            tokens = found.pop(f"{name}_tokens", None)
+            if tokens is None:
+                continue
+            if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+                raise Misfit(f"{name}_tokens is {tokens!r}. Use a whole number of tokens.", f"{name}_tokens")
+            found[f"{name}_samples"] = tokens // length
+        return found
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
@@ -133,7 +103,7 @@ class TrainConfig(_Strict):
         if heads % tensor:
             return Misfit(
                 f"tensor_parallel {tensor} does not divide the {heads} heads of the model. "
-                f"Use tensor_parallel {_divisors_near(heads, tensor)}.",
+                f"Use tensor_parallel {divisors_near(heads, tensor)}.",
                 "tensor_parallel",
                 "model",
             )
@@ -194,6 +164,19 @@ class TrainConfig(_Strict):
                 "decay_samples",
                 "train_samples",
             )
+        if self.lr_decay == "wsd" and not 0 < self.anneal_samples <= decay - self.warmup_samples:
+            return Misfit(
+                f"lr_decay wsd needs anneal_samples between 1 and {decay - self.warmup_samples} (it is "
+                f"{self.anneal_samples}): the last ones before the end of the decay, after the warm-up.",
+                "anneal_samples",
+                "lr_decay",
+            )
+        if self.weight_decay_start is not None and self.weight_decay_ramp == "constant":
+            message = "weight_decay_start needs weight_decay_ramp linear or cosine."
+            return Misfit(message, "weight_decay_start", "weight_decay_ramp")
+        for first, end in self.skip_samples:
+            if end <= first:
+                return Misfit(f"skip_samples [{first}, {end}] holds no sample. Use [first, end).", "skip_samples")
         return None
 
     def layout(self, processes: int) -> Layout:
@@ -215,6 +198,8 @@ class TrainConfig(_Strict):
             }
         if self.validation_samples:
             sizes["validation_samples"] = self.validation_samples
+            if self.validation_group_samples:
+                sizes["validation_group_samples"] = self.validation_group_samples
         for name, size in sizes.items():
             if size % unit:
                 raise RecipeError(
@@ -253,7 +238,25 @@ class TrainConfig(_Strict):
     def learning_rate(self) -> LearningRate:
         """The schedule of the learning rate."""
         decay = self.decay_samples or self.train_samples
-        return LearningRate(self.lr, self.min_lr, self.warmup_samples, decay, self.lr_decay, self.warmup_lr)
+        return LearningRate(
+            self.lr,
+            self.min_lr,
+            self.warmup_samples,
+            decay,
+            self.lr_decay,
+            self.warmup_lr,
+            self.anneal_samples,
+            self.anneal,
+        )
+
+    def decay_of_weights(self) -> WeightDecay:
+        """The schedule of the weight decay of matrices."""
+        start = self.weight_decay if self.weight_decay_start is None else self.weight_decay_start
+        return WeightDecay(start, self.weight_decay, self.decay_samples or self.train_samples, self.weight_decay_ramp)
+
+    def skips(self) -> Skips:
+        """The samples that the recipe passes over."""
+        return Skips.of(self.skip_samples)
 
     def batch_size(self) -> BatchSize:
         """The schedule of the global batch."""
@@ -280,6 +283,9 @@ class TrainConfig(_Strict):
             "activation_checkpointing",
             "sequence_parallel",
             "validation_samples",
+            "validation_groups",
+            "validation_group_samples",
+            "operations",
             "tensor_parallel",
             "pipeline_parallel",
         }
@@ -289,10 +295,3 @@ class TrainConfig(_Strict):
 def _balanced(blocks: int, stages: int) -> bool:
     """Whether stages of at least two blocks can be cut without the others waiting much for the longest."""
     return 2 * stages <= blocks and -(-blocks // stages) * stages <= _IMBALANCE * blocks
-
-
-def _divisors_near(whole: int, wanted: int) -> str:
-    divisors = [n for n in range(1, whole + 1) if whole % n == 0]
-    below = max((n for n in divisors if n < wanted), default=None)
-    above = min((n for n in divisors if n > wanted), default=None)
-    return " or ".join(str(n) for n in (below, above) if n is not None)

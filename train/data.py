@@ -8,7 +8,7 @@ does).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -26,20 +26,10 @@ class SampleSource(Protocol):
 
 
 def micro_batches(
-    source: SampleSource, consumed: int, global_batch: int, micro_batch: int, rank: int, ranks: int
+    source: SampleSource, numbers: Sequence[int] | npt.NDArray[np.int64], micro_batch: int, rank: int, ranks: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and labels, each int64 [micro_batch, S], of data-parallel process `rank` for one step."""
-    for start in range(consumed + rank * micro_batch, consumed + global_batch, micro_batch * ranks):
-        tokens = torch.from_numpy(np.stack([source[start + offset] for offset in range(micro_batch)]))
+    """Inputs and labels, each int64 [micro_batch, S], of data-parallel process `rank` for one step over the samples
+    `numbers`."""
+    for start in range(rank * micro_batch, len(numbers), micro_batch * ranks):
+        tokens = torch.from_numpy(np.stack([source[int(one)] for one in numbers[start : start + micro_batch]]))
         yield tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-
-
-def unigram_entropy(source: SampleSource, samples: int) -> float:
-    """Entropy, in nats, of the label tokens of the first `samples` samples.
-
-    No model that ignores the context can have a lower loss on these tokens, so a validation loss below it
-    proves that the model uses the context.
-    """
-    labels = np.concatenate([source[index][1:] for index in range(samples)])
-    share = np.bincount(labels)[np.unique(labels)] / len(labels)
-    return float(-(share * np.log(share)).sum())

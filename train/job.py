@@ -23,6 +23,8 @@ from train.config import RECIPES, TrainConfig
 from train.model.shape import model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
 from train.saved import check_continues, newest_complete
+from train.skips import Skips, count_steps
+from train.validation import ValidationSet, open_validation, token_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,25 @@ class Job:
     def identity(self) -> dict[str, Any]:
         """All that decides the numbers of the run; see TrainConfig.identity."""
         data = {"mixture": self.mixture, "tokenizer": self.tokenizer, "vocabulary": self.vocabulary}
-        return {**self.config.identity(), **data}
+        return {**self.config.identity(), **data, "skip_samples": [list(one) for one in self.skips.ranges]}
 
     @property
     def steps(self) -> int:
         """Steps of the whole run."""
-        return self.config.batch_size().steps(self.config.train_samples)
+        return count_steps(self.config.batch_size(), self.skips, self.config.train_samples)
 
-    def sources(self) -> tuple[BlendedDataset, BlendedDataset | None]:
-        """Training samples, and validation samples if the recipe wants any."""
-        length, wanted = self.config.sequence_length, self.config.validation_samples
-        training = BlendedDataset(self.lock, "train", self.config.train_samples, sequence_length=length)
-        if not wanted:
-            return training, None
-        return training, BlendedDataset(self.lock, "validation", wanted, sequence_length=length)
+    def sources(self) -> tuple[BlendedDataset, list[ValidationSet]]:
+        """Training samples, and the validation sets that the recipe wants."""
+        config = self.config
+        length, samples = config.sequence_length, config.validation_samples
+        training = BlendedDataset(self.lock, "train", config.train_samples, sequence_length=length)
+        groups, group_samples = config.validation_groups, config.validation_group_samples
+        return training, open_validation(self.lock, length, samples, groups, group_samples)
+
+    @property
+    def skips(self) -> Skips:
+        """The samples that are passed over."""
+        return self.config.skips()
 
 
 def plan(recipe: str, run: Path, processes: int | None) -> Job:
@@ -156,7 +163,10 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
         keep_hours=config.keep_hours,
         background=config.save_in_background,
     )
-    trainer = Trainer(config, engine, place, training, validation, checkpoints, monitor, stop_after)
+    lengths = token_bytes(job.run / "tokenizer" / "tokenizer.json") if place.leads else None
+    trainer = Trainer(
+        config, engine, place, training, validation, checkpoints, monitor, stop_after, lengths, job.skips
+    )  # fmt: skip
     step, samples = trainer.run()
     if place.leads:
         if step == job.steps:

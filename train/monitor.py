@@ -7,6 +7,7 @@ multiplication measured at the start: a number near the machine's limit cannot b
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import write_bytes
+from train.validation import BLEND, Counted
 
 
 def matmul_peak(device: torch.device, precision: str = "fp32", seconds: float = 1.0) -> float:
@@ -79,14 +81,25 @@ class Monitor:
             )
             self._progress.say(text, step=step, **values)
 
-    def validation(self, step: int, samples: int, loss: float, entropy: float) -> None:
-        """A validation loss, beside the loss of the best predictor that ignores the context."""
-        values = {"validation_loss": loss, "unigram_entropy": entropy}
-        self._write(step, samples, values)
+    def validation(self, step: int, samples: int, found: Mapping[str, tuple[float, Counted]]) -> None:
+        """The losses of the validation sets, the blend first, beside what the best predictor without context has."""
+        sets = {
+            name: {"loss": loss, "bits_per_byte": counted.bits_per_byte(loss), "unigram_entropy": counted.entropy}
+            for name, (loss, counted) in found.items()
+        }
+        blend = sets[BLEND]
+        shown = {"validation_loss": blend["loss"], "unigram_entropy": blend["unigram_entropy"]}
+        self._write(step, samples, {**shown, "validation": sets})
+        for name, values in sets.items():
+            self._draw(step, {f"validation/{name}/{key}": value for key, value in values.items()})
+        groups = [values["bits_per_byte"] for name, values in sets.items() if name != BLEND]
+        more = f", {len(groups)} groups {min(groups):.3f} to {max(groups):.3f}" if groups else ""
         self._progress.say(
-            f"step {step}  validation loss {loss:.4f}  (entropy of these tokens without context {entropy:.4f})",
+            f"step {step}  validation loss {blend['loss']:.4f}  (entropy of these tokens without context "
+            f"{blend['unigram_entropy']:.4f}; bits per byte {blend['bits_per_byte']:.3f}{more})",
             step=step,
-            **values,
+            **shown,
+            bits_per_byte=blend["bits_per_byte"],
         )
 
     def say(self, text: str, **facts: Any) -> None:
@@ -98,9 +111,12 @@ class Monitor:
         if self._writer is not None:
             self._writer.close()
 
-    def _write(self, step: int, samples: int, values: dict[str, float]) -> None:
+    def _write(self, step: int, samples: int, values: Mapping[str, Any]) -> None:
         with self._log.open("ab") as log:
             log.write(orjson.dumps({"step": step, "samples": samples, **values}) + b"\n")
+        self._draw(step, {name: value for name, value in values.items() if isinstance(value, (int, float))})
+
+    def _draw(self, step: int, values: Mapping[str, float]) -> None:
         if self._writer is not None:
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)

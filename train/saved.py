@@ -17,9 +17,11 @@ import orjson
 from roots_pipeline.core.errors import RootbloomError, StaleDataError, TrainingError
 from roots_pipeline.core.storage import hash_file, read_json
 from train.parallel.layout import Layout
+from train.skips import continues
 
 FORMAT = 2
 PREFIX = "step_"
+SKIPPED = "skip_samples"
 HIDDEN = ".unfinished_"  # what is being written or deleted has this before its name
 _SECONDS_PER_HOUR = 3600.0
 
@@ -158,6 +160,8 @@ def check_continues(saved: Saved, identity: dict[str, Any]) -> None:
     wanted = orjson.loads(orjson.dumps(identity))
     for key in sorted(wanted.keys() | saved.identity.keys()):
         before, now = saved.identity.get(key), wanted.get(key)
+        if key == SKIPPED and continues(before, now, saved.samples):
+            continue  # what lies ahead may be passed over at any time
         if before != now:
             raise StaleDataError(
                 f"the checkpoints here belong to another run: {key} was {before}, now it is {now}.",

@@ -18,6 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import torch
 import torch.distributed as dist
@@ -108,9 +109,10 @@ def train(config: TrainConfig, processes: int) -> dict[str, Any]:
     for samples in range(0, config.train_samples, BATCH):
         for group in engine.optimizer.param_groups:
             group["lr"] = rate(samples)
-        engine.module.begin_step(samples)
+        numbers = np.arange(samples, samples + BATCH)
+        engine.module.begin_step(numbers)
         data = (place.data_rank, place.layout.data)
-        batches = micro_batches(text, samples, BATCH, config.micro_batch, *data) if place.reads_data else None
+        batches = micro_batches(text, numbers, config.micro_batch, *data) if place.reads_data else None
         found.append((float(engine.train_batch(batches)), float(engine.get_global_grad_norm())))
     drifted = names_of_drifted_copies(engine.module, place)
     engine.destroy()

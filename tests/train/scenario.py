@@ -18,6 +18,7 @@ from train.engine import build_engine
 from train.loop import Trainer
 from train.monitor import Monitor
 from train.parallel.topology import Place, connect
+from train.validation import ValidationSet
 
 VOCABULARY = 96
 
@@ -76,10 +77,18 @@ def make_trainer(
         silent = Progress(quiet=True, stream=io.StringIO())
         monitor = Monitor(folder, silent, log_every=1, peak=1e12, flops_per_token=1.0)
     checkpoints = Checkpoints(
-        folder / "checkpoints", place, config.identity(), keep=config.keep, background=config.save_in_background
+        folder / "checkpoints",
+        place,
+        {**config.identity(), "skip_samples": [list(one) for one in config.skips().ranges]},
+        keep=config.keep,
+        background=config.save_in_background,
     )
     text = MadeUpText(config.sequence_length)
-    return Trainer(config, engine, place, source or text, text, checkpoints, monitor, stop_after)
+    validation = [ValidationSet("blend", text, config.validation_samples)] if config.validation_samples else []
+    training, lengths = source or text, np.full(VOCABULARY, 2)
+    return Trainer(
+        config, engine, place, training, validation, checkpoints, monitor, stop_after, lengths, config.skips()
+    )  # fmt: skip
 
 
 def train(config: TrainConfig, folder: Path, **more: Any) -> list[dict[str, Any]]:

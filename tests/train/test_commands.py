@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -18,12 +19,14 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from mixtures.config import load_mixture_recipe
+from mixtures.dataset import validation_sets
 from mixtures.write import write_mixture
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.tasks import Task, run_task
 from tests.mixtures.small_run import write_run
+from tokenizer.encode import Encoder
 from train.__main__ import app
 from train.job import plan
 
@@ -31,6 +34,7 @@ RECIPE = {
     "model": {"hidden": 32, "layers": 2, "heads": 4, "init_std": 0.05},
     "sequence_length": 16, "micro_batch": 2, "global_batch": 4, "train_samples": 24, "lr": 5e-3, "min_lr": 5e-4,
     "warmup_samples": 4, "precision": "fp32", "validation_samples": 4, "evaluate_every": 3, "save_every": 2,
+    "validation_groups": "all",
 }  # fmt: skip
 
 
@@ -83,6 +87,14 @@ def test_run_continues_and_finishes(trained: Trained) -> None:
     records = [orjson.loads(line) for line in (model / "log.jsonl").read_bytes().splitlines()]
     assert [record["step"] for record in records if "loss" in record] == [1, 2, 3, 4, 5, 6]
     assert [record["step"] for record in records if "validation_loss" in record] == [0, 3, 6]
+    sets = [record["validation"] for record in records if "validation" in record]
+    held_out = validation_sets(str(trained.run / "mixture" / "mixture.lock.yaml"), 4, sequence_length=16)
+    assert [list(found) for found in sets] == [list(held_out)] * 3 and len(held_out) > 2
+    tokens = Encoder.from_file(str(trained.run / "tokenizer" / "tokenizer.json"))
+    for name, source in held_out.items():
+        labels = [int(one) for index in range(4) for one in source[index][1:]]
+        found, size = sets[-1][name], len(tokens.decode_bytes(labels))
+        assert found["bits_per_byte"] == pytest.approx(found["loss"] * len(labels) / math.log(2) / size)
     counts = read_manifest(str(model)).counts
     assert (counts["steps"], counts["samples"], counts["tokens"]) == (6, 24, 384)
     assert [path.name for path in sorted((model / "checkpoints").glob("step_*"))] == ["step_00000004", "step_00000006"]
@@ -228,7 +240,7 @@ def test_converted_run_goes_on_and_names_what_to_set(trained: Trained, tmp_path:
     shutil.rmtree(run / "model" / "checkpoints" / "step_00000004")
     assert command("run", "--recipe", trained.options[2], "--run", str(run)).exit_code == 0
     logs = [(folder / "model" / "log.jsonl").read_bytes().splitlines() for folder in (run, trained.run)]
-    ends = [orjson.loads([line for line in log if b'"loss"' in line][-1]) for log in logs]
+    ends = [orjson.loads([line for line in log if b"gradient_norm" in line][-1]) for log in logs]
     assert ends[0]["step"] == 6 and ends[0]["loss"] == ends[1]["loss"]
     refused = command("convert", "--run", str(run), "--tensor-parallel", "3")
     assert isinstance(refused.exception, RootbloomError) and "Use tensor_parallel 2 or 4" in str(refused.exception)

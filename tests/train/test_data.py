@@ -11,8 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from train.data import micro_batches, unigram_entropy
+from train.data import micro_batches
+from train.schedule import BatchSize
+from train.skips import Skips, continues, count_steps
+from train.validation import ValidationSet, count_tokens
 
 
 class Numbered:
@@ -27,12 +32,13 @@ class Numbered:
 
 def read(consumed: int, batch: int, micro: int, rank: int, ranks: int) -> list[list[int]]:
     return [
-        (inputs[:, 0] // 10).tolist() for inputs, _ in micro_batches(Numbered(), consumed, batch, micro, rank, ranks)
+        (inputs[:, 0] // 10).tolist()
+        for inputs, _ in micro_batches(Numbered(), range(consumed, consumed + batch), micro, rank, ranks)
     ]
 
 
 def test_labels_are_the_inputs_shifted_by_one() -> None:
-    inputs, labels = next(micro_batches(Numbered(), 3, 2, 2, 0, 1))
+    inputs, labels = next(micro_batches(Numbered(), [3, 4], 2, 0, 1))
     assert inputs.tolist() == [[30, 31, 32, 33], [40, 41, 42, 43]] and torch.equal(inputs + 1, labels)
     assert inputs.dtype == torch.int64
 
@@ -60,10 +66,51 @@ def test_slices_equal_the_original_sampler(shared: Path) -> None:
     assert checked > 20
 
 
-def test_unigram_entropy_by_counting() -> None:
+def test_entropy_and_bytes_by_counting() -> None:
     random = np.random.default_rng(0)
     samples = [random.integers(0, 9, 12) ** 2 for _ in range(6)]
+    lengths = np.arange(70) % 5  # tokens from 70 on are padding rows, which stand for nothing
     counts = Counter(int(token) for sample in samples[:5] for token in sample[1:])
     total = sum(counts.values())
     expected = -sum(n / total * math.log(n / total) for n in counts.values())
-    assert unigram_entropy(samples, 5) == pytest.approx(expected)  # type: ignore[arg-type]
+    counted = count_tokens(ValidationSet("x", samples, 5), lengths)  # type: ignore[arg-type]
+    assert counted.entropy == pytest.approx(expected)
+    size = sum(n * (token % 5) for token, n in counts.items() if token < 70)
+    assert counted.bits_per_byte(2.0) == pytest.approx(2.0 * total / math.log(2) / size)
+    assert math.isnan(count_tokens(ValidationSet("x", samples, 5), None).bits_per_byte(2.0))  # type: ignore[arg-type]
+
+
+def plain(ranges: list[tuple[int, int]], position: int, count: int) -> list[int]:
+    found: list[int] = []
+    while len(found) < count:
+        if not any(first <= position < end for first, end in ranges):
+            found.append(position)
+        position += 1
+    return found
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=5)
+
+
+@given(RANGES, st.integers(0, 70), st.integers(1, 20))
+def test_skipping_by_counting(ranges: list[tuple[int, int]], position: int, count: int) -> None:
+    skips, expected = Skips.of(ranges), plain(ranges, position, count)
+    assert skips.numbers(position, count).tolist() == expected
+    assert skips.end_of(position, count) == expected[-1] + 1
+    passed = {one for first, end in skips.below(position) for one in range(first, end)}
+    assert passed == {one for first, end in ranges for one in range(first, end) if one < position}
+    steps, place = 0, 0
+    while plain(ranges, place, count)[-1] < 100:
+        steps, place = steps + 1, plain(ranges, place, count)[-1] + 1
+    assert count_steps(BatchSize(count, count), skips, 100) == steps
+
+
+@given(RANGES, RANGES, st.integers(0, 70))
+def test_what_lies_ahead_may_be_skipped_at_any_time(
+    before: list[tuple[int, int]], now: list[tuple[int, int]], reached: int
+) -> None:
+    same = all(
+        any(first <= one < end for first, end in before) == any(first <= one < end for first, end in now)
+        for one in range(reached)
+    )
+    assert continues(before, now, reached) == same

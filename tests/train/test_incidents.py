@@ -53,7 +53,7 @@ def test_a_gradient_of_zeros_is_no_crash(precision: str) -> None:
     before = [parameter.detach().clone() for parameter in engine.module.parameters()]
     for group in engine.optimizer.param_groups:
         group["lr"] = 1e-3
-    engine.train_batch(micro_batches(MadeUpText(16), 0, 4, 2, 0, 1))
+    engine.train_batch(micro_batches(MadeUpText(16), range(4), 2, 0, 1))
     assert float(engine.get_global_grad_norm()) == 0.0
     for parameter, old in zip(engine.module.parameters(), before, strict=True):
         assert torch.equal(parameter, old)

@@ -131,6 +131,31 @@ def test_other_settings_do_not_continue_a_run(whole: tuple[Path, list[dict[str, 
         train(settings(lr=4e-3), whole[0])
 
 
+def test_skipped_samples_are_passed_over_and_the_rest_stays_in_place(tmp_path: Path) -> None:
+    """Steps read 4 samples: 0-3, 4 5 12 13, 14-17, ...; rates and samples of the log are those of the position."""
+
+    read: list[int] = []
+
+    class Noted(MadeUpText):
+        def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
+            read.append(index)
+            return super().__getitem__(index)
+
+    config = settings(skip_samples=[[6, 12], [20, 21]], validation_samples=0, dropout=0.1)
+    records = train(config, tmp_path / "whole", source=Noted(16))
+    assert read == [n for n in range(31) if not (6 <= n < 12 or n == 20)]
+    assert [record["samples"] for record in records] == [4, 14, 18, 23, 27, 31]
+    rate = config.learning_rate()
+    assert [record["learning_rate"] for record in records] == [rate(n) for n in (0, 4, 14, 18, 23, 27)]
+    train(config, tmp_path / "parts", stop_after=3)
+    with pytest.raises(StaleDataError, match=r"skip_samples was \[\[6, 12\], \[20, 21\]\]"):
+        train(config.model_copy(update={"skip_samples": ((6, 13),)}), tmp_path / "parts")
+    later = config.model_copy(update={"skip_samples": ((6, 12), (20, 21), (25, 40))})
+    assert numbers(train(later, tmp_path / "parts"))[:4] == numbers(records)[:4]
+    assert numbers(train(config, tmp_path / "again", stop_after=4))[:4] == numbers(records)[:4]
+    assert numbers(train(config, tmp_path / "again")) == numbers(records)
+
+
 def test_diverging_run_stops_with_the_step_and_the_samples(tmp_path: Path) -> None:
     config = settings(lr=1e18, min_lr=1e18, clip=1e9, weight_decay=0.0, steps=20, save_every=1)
     with pytest.raises(TrainingError, match=r"in step \d+, which read samples \d+ to \d+.*Lower train.lr"):
@@ -146,4 +171,7 @@ def test_log_and_board_hold_speed_and_validation(whole: tuple[Path, list[dict[st
     checks = [record for record in records if "validation_loss" in record]
     assert [record["step"] for record in checks] == [0, 4, 8]
     assert len({record["unigram_entropy"] for record in checks}) == 1
+    blend = checks[-1]["validation"]["blend"]
+    assert blend["loss"] == checks[-1]["validation_loss"]
+    assert blend["bits_per_byte"] == pytest.approx(blend["loss"] / math.log(2) / 2)  # tokens of two bytes
     assert list((folder / "tensorboard").glob("events.out.tfevents.*"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -34,7 +36,8 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
     ) -> None:
         self.shape, self.place = shape, place
         self.randomness = Randomness(shape.seed)
-        self._consumed = self._micro_batches = 0
+        self._micro_batches = 0
+        self._samples = torch.arange(0)
         self.parallel = replace(place.tensor, sequence=sequence_parallel)
         with quiet_deepspeed():
             # Recomputation is the layers' own business: DeepSpeed's would not know which samples to repeat.
@@ -46,9 +49,9 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
             )
         self.loss_fn = self.loss
 
-    def begin_step(self, consumed: int) -> None:
-        """The training step that follows starts at sample `consumed` of the run; its dropout depends on that."""
-        self._consumed, self._micro_batches = consumed, 0
+    def begin_step(self, samples: npt.NDArray[np.int64]) -> None:
+        """The training step that follows reads these samples of the run, in this order; its dropout depends on them."""
+        self._samples, self._micro_batches = torch.from_numpy(samples), 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """This stage's layers on one micro-batch; every stage sees the micro-batches in the same order."""
@@ -56,9 +59,9 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
             return super().forward(inputs)  # type: ignore[no-any-return]
         # As `train.data.micro_batches` deals them out.
         number = self._micro_batches * self.place.layout.data + self.place.data_rank
-        first = self._consumed + number * len(inputs)
+        first = number * len(inputs)
         self._micro_batches += 1
-        samples = torch.arange(first, first + len(inputs), device=inputs.device)
+        samples = self._samples[first : first + len(inputs)].to(inputs.device)
         with self.randomness.of(samples):
             return super().forward(inputs)  # type: ignore[no-any-return]
 
