@@ -24,7 +24,9 @@ from roots_pipeline.dedup.substring import RepeatedPassages
 from roots_pipeline.dedup.urls import UrlDuplicates
 from roots_pipeline.rules.catalogue import CATALOGUE_FILTERS, CATALOGUE_MAPS
 from roots_pipeline.rules.classifier import Classify
+from roots_pipeline.rules.code import CodeMeasures
 from roots_pipeline.rules.language import LanguageAgreement, LanguageIdentification
+from roots_pipeline.rules.license_filter import DetectLicense, FilterLicense
 from roots_pipeline.rules.massivetext import MassiveText
 from roots_pipeline.rules.perplexity import RootsPerplexity
 from roots_pipeline.rules.pii import PersonalInformation
@@ -36,7 +38,7 @@ from roots_pipeline.sources import SOURCES
 
 _ALL: tuple[type[Stage], ...] = (
     UrlBlocklist, Classify, LanguageIdentification, LanguageAgreement, MassiveText, RootsModify, RootsMeasures,
-    RootsPerplexity, Thresholds,
+    RootsPerplexity, CodeMeasures, DetectLicense, FilterLicense, Thresholds,
     UrlDuplicates, ExactDuplicates, MinHashDuplicates, SimHashDuplicates, RepeatedLines, RepeatedPassages,
     JoinedSegments, Decontaminate, PersonalInformation, *CATALOGUE_MAPS, *CATALOGUE_FILTERS,
 )
