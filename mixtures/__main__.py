@@ -60,14 +60,16 @@ def plan(
     max_epochs = read_manifest(folder, made_by=_MADE_BY).config["max_epochs"]
     rows = plan_rows(read_lock(join(folder, NAME)), tokens)
     table = Table(title=f"{tokens:,} tokens of {folder}", title_justify="left")
-    for column in ("group", "tokens", "weight", "read", "epochs"):
+    for column in ("group", "tokens", "weight", "read", "epochs", "repeated"):
         table.add_column(column, justify="left" if column == "group" else "right")
     for row in rows:
         name = Text(printable(row.name))  # not markup: a name may contain brackets
-        table.add_row(name, f"{row.tokens:,}", f"{row.weight:.5f}", f"{row.read:,.0f}", f"{row.epochs:.2f}")
+        read = f"{row.read:,.0f}", f"{row.epochs:.2f}", f"{row.repeated:,.0f}"
+        table.add_row(name, f"{row.tokens:,}", f"{row.weight:.5f}", *read)
     Console(width=None if Console().is_terminal else 110).print(table)
     for sentence in warnings(rows, max_epochs):
         print(f"warning: {sentence}")
+    print(f"{sum(row.repeated for row in rows):,.0f} of {tokens:,} tokens would be repetitions.")
 
 
 @app.command()

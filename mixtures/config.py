@@ -59,6 +59,26 @@ class PresetWeights(_Section):
     unmatched: Literal["error", "leave_out"] = "error"
 
 
+FlatWeights = ProportionalWeights | TemperatureWeights | UnimaxWeights | ExplicitWeights | PresetWeights
+
+
+class HierarchicalWeights(_Section):
+    """First shares of the sources (or languages), then shares inside each of them.
+
+    `outer` sees sources as groups (`web`, `code`), `inner` the languages of one source (`en`, `fr`); with
+    `first: language` it is the other way round. `inner_of` replaces `inner` for some sources.
+    """
+
+    rule: Literal["hierarchical"]
+    first: Literal["source", "language"] = "source"
+    outer: Annotated[FlatWeights, Field(discriminator="rule")]
+    inner: Annotated[FlatWeights, Field(discriminator="rule")] = ProportionalWeights(rule="proportional")
+    inner_of: dict[str, Annotated[FlatWeights, Field(discriminator="rule")]] = {}
+
+
+Weights = FlatWeights | HierarchicalWeights
+
+
 class HashSplit(_Section):
     """A share of the documents of each group, chosen by a hash of their ids."""
 
@@ -79,9 +99,6 @@ class CommaSplit(_Section):
 
     method: Literal["comma"]
     parts: str
-
-
-Weights = ProportionalWeights | TemperatureWeights | UnimaxWeights | ExplicitWeights | PresetWeights
 
 
 class MixtureRecipe(_Section):

@@ -14,13 +14,20 @@ from roots_pipeline.core.errors import MixtureError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One group: its training tokens, its weight, the tokens read from it and how many epochs that is."""
+    """One group: its training tokens, its weight, the tokens read from it and how many epochs that is.
+
+    `repeated` are the tokens among those read that were read before.
+    """
 
     name: str
     tokens: int
     weight: float
     read: float
     epochs: float
+
+    @property
+    def repeated(self) -> float:
+        return max(0.0, self.read - self.tokens)
 
 
 def printable(name: str) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mixtures.config import ExplicitWeights, PresetWeights, TemperatureWeights, UnimaxWeights, Weights
+from mixtures.config import (
+    ExplicitWeights,
+    FlatWeights,
+    HierarchicalWeights,
+    PresetWeights,
+    TemperatureWeights,
+    UnimaxWeights,
+    Weights,
+)
 from mixtures.weights import Entry, Unmatched, explicit, proportional, read_preset, temperature, unimax
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
@@ -15,6 +23,12 @@ def choose_weights(rule: Weights, tokens: Mapping[str, int]) -> tuple[dict[str, 
 
     Raises MixtureError for weights that cannot be.
     """
+    if isinstance(rule, HierarchicalWeights):
+        return _hierarchical(rule, tokens)
+    return _flat(rule, tokens)
+
+
+def _flat(rule: FlatWeights, tokens: Mapping[str, int]) -> tuple[dict[str, float], Unmatched]:
     if isinstance(rule, ExplicitWeights | PresetWeights):
         entries = _preset(rule) if isinstance(rule, PresetWeights) else _listed(rule)
         return explicit(tokens, entries, allow_unmatched=rule.unmatched == "leave_out")
@@ -23,6 +37,38 @@ def choose_weights(rule: Weights, tokens: Mapping[str, int]) -> tuple[dict[str, 
     if isinstance(rule, UnimaxWeights):
         return unimax(tokens, rule.tokens, rule.max_epochs), Unmatched((), ())
     return proportional(tokens), Unmatched((), ())
+
+
+def _hierarchical(rule: HierarchicalWeights, tokens: Mapping[str, int]) -> tuple[dict[str, float], Unmatched]:
+    parts = {name: _parts(name, rule.first) for name in tokens}
+    totals: dict[str, int] = {}
+    for name, (outer, _) in parts.items():
+        totals[outer] = totals.get(outer, 0) + tokens[name]
+    for outer in rule.inner_of:
+        if outer not in totals:
+            raise MixtureError(f"inner_of names '{outer}', which the mixture lacks.", hint=nearest(outer, list(totals)))
+    shares, unmatched = _flat(rule.outer, totals)
+    weights = dict.fromkeys(tokens, 0.0)
+    entries, groups = list(unmatched.entries), [n for n, (outer, _) in parts.items() if outer in unmatched.groups]
+    for outer, share in shares.items():
+        if share == 0:
+            continue
+        members = {inner: name for name, (own, inner) in parts.items() if own == outer}
+        inside = rule.inner_of.get(outer, rule.inner)
+        if isinstance(inside, UnimaxWeights):  # its budget is that of the whole mixture
+            inside = inside.model_copy(update={"tokens": max(1, round(inside.tokens * share))})
+        found, left = _flat(inside, {inner: tokens[name] for inner, name in members.items()})
+        for inner, weight in found.items():
+            weights[members[inner]] = share * weight
+        entries += [f"{entry} of {outer}" for entry in left.entries]
+        groups += [members[inner] for inner in left.groups]
+    return weights, Unmatched(tuple(entries), tuple(groups))
+
+
+def _parts(group: str, first: str) -> tuple[str, str]:
+    """(outer, inner) of a group `source.language`; a language has no dot, a source may have some."""
+    source, _, language = group.rpartition(".")
+    return (source, language) if first == "source" else (language, source)
 
 
 def _listed(rule: ExplicitWeights) -> list[Entry]:

@@ -53,6 +53,59 @@ class ConsecutiveSampler:
             yield rank_slice(consumed, self.micro_batch, self.rank, self.total)
 
 
+@dataclass(frozen=True, slots=True)
+class ShuffledSampler:
+    """Micro-batches of one rank, shuffled anew in every epoch (Megatron's data loader type "cyclic").
+
+    The permutation depends on the number of the epoch alone, not on a seed. With `sharded` every rank permutes its own
+    contiguous bucket, all in the same way; without it one permutation of everything is dealt out to the ranks
+    (megatron-core). A rest that does not fill a step of all ranks is never read. Ends with the epoch that `consumed`
+    lies in. Raises MixtureError for fewer samples than one step, and for a position inside a step.
+    """
+
+    total: int
+    consumed: int
+    micro_batch: int
+    rank: int
+    ranks: int
+    sharded: bool = True
+
+    def __iter__(self) -> Iterator[list[int]]:
+        step = self.micro_batch * self.ranks
+        used = self.total - self.total % step
+        if used == 0:
+            raise MixtureError(
+                f"{self.total} samples do not fill one step of {step}.",
+                hint="Use a smaller micro-batch, fewer ranks or more samples.",
+            )
+        epoch, position = divmod(self.consumed, used)
+        if position % step:
+            raise MixtureError(
+                f"{self.consumed} samples consumed is no whole number of steps of {step}.",
+                hint="Resume with the micro-batch and the ranks of the run so far.",
+            )
+        numbers = self._numbers(epoch, position)
+        for first in range(0, len(numbers) - self.micro_batch + 1, self.micro_batch):
+            yield numbers[first : first + self.micro_batch]
+
+    def _numbers(self, epoch: int, position: int) -> list[int]:
+        """What is left of this epoch for this rank."""
+        if self.sharded:
+            bucket = self.total // (self.micro_batch * self.ranks) * self.micro_batch
+            return [self.rank * bucket + number for number in _permutation(bucket, epoch)[position // self.ranks :]]
+        everything = self.total // self.micro_batch * self.micro_batch
+        return _permutation(everything, epoch)[position:][self.rank :: self.ranks]
+
+
+def _permutation(size: int, seed: int) -> list[int]:
+    import torch  # two seconds that nothing else here needs
+
+    generator = torch.Generator()
+    generator.manual_seed(seed)
+    numbers: list[int] = torch.randperm(size, generator=generator).tolist()
+    return numbers
+
+
 def full_validation_slice(total: int, rank: int, ranks: int) -> list[int]:
     """Every sample once over all ranks: rank r takes r, r + ranks, ... (megatron's full validation)."""
     return list(range(rank, total, ranks))

@@ -11,6 +11,7 @@ changes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -39,6 +40,8 @@ def range_boundaries(text: str, sequences: int) -> tuple[int, int]:
         raise MixtureError(f"'{text}' is not a range.", hint="Write start:end, such as 0:0.95.") from error
     if not 0 < end <= 1:
         raise MixtureError(f"the range '{text}' ends at {end}.", hint="A range ends above 0 and at most at 1.")
+    if not math.isfinite(start):
+        raise MixtureError(f"the range '{text}' starts at {start}.", hint="A range starts at a number, such as 0.")
     return round(start * sequences), round(end * sequences)
 
 
@@ -53,7 +56,7 @@ def comma_boundaries(text: str, sequences: int, variant: Variant) -> list[tuple[
     separator = "," if "," in text else "/"
     parts = [*_numbers(text, text.split(separator)), 0.0, 0.0][:3]
     total = sum(parts)
-    if total <= 0:
+    if not 0 < total < math.inf:
         raise MixtureError(f"the parts of '{text}' add up to {total}.", hint="Give at least one part above 0.")
     ends = list(accumulate((round(part / total * sequences) for part in parts), initial=0))
     surplus = ends[-1] - sequences
@@ -75,9 +78,12 @@ def _core_boundaries(text: str, sequences: int) -> list[tuple[int, int] | None]:
 
 def _numbers(text: str, parts: Sequence[str]) -> list[float]:
     try:
-        return [float(part) for part in parts]
+        numbers = [float(part) for part in parts]
+        if not all(math.isfinite(number) for number in numbers):
+            raise ValueError("not finite")
     except ValueError as error:
         raise MixtureError(f"'{text}' is not a split.", hint="Write numbers, such as 969,30,1.") from error
+    return numbers
 
 
 def check_boundaries(bounds: tuple[int, int], sequences: int, text: str) -> range:

@@ -6,8 +6,10 @@ each group, and a rule. Out: a weight for each group, adding up to 1; 0 means le
     proportional   by tokens, every token equally likely
     temperature    tokens ** alpha (Conneau and Lample 2019, section 3.1): alpha < 1 lifts small groups
     unimax         equal shares of a budget, but no group more than a number of epochs (Chung et al. 2023,
-    algorithm 1) explicit       the user's weights for groups or patterns of groups (`web.*`); presets are
-    such lists
+                   algorithm 1)
+    explicit       the user's weights for groups or patterns of groups (`web.*`); presets are such lists
+
+`proportions` applies one of them, or first one to the sources and then one inside each (hierarchical).
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def temperature(tokens: Mapping[str, int], alpha: float) -> dict[str, float]:
 
 def unimax(tokens: Mapping[str, int], budget: int, max_epochs: float) -> dict[str, float]:
     """Equal shares of `budget` tokens, none above `max_epochs` times the tokens of its group."""
-    if budget < 1 or not max_epochs > 0:
+    if budget < 1 or not 0 < max_epochs < math.inf:
         raise MixtureError(f"unimax needs a budget and a cap above 0, not {budget} tokens and {max_epochs} epochs.")
     left, given = float(budget), {}
     smallest_first = sorted(tokens, key=lambda name: (tokens[name], name))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixtures.samplers import ConsecutiveSampler, full_validation_slice, rank_slice
+from mixtures.samplers import ConsecutiveSampler, ShuffledSampler, full_validation_slice, rank_slice
 from roots_pipeline.core.errors import MixtureError
 from tests.mixtures.golden import load
 
@@ -29,6 +29,44 @@ def test_golden_sequential(shared: Path) -> None:
                 ranks()
         else:
             assert ranks() == case["ranks"], case
+
+
+def test_golden_random(shared: Path) -> None:
+    golden = load(shared, "08_samplers")
+    for case in golden["random"]:
+        for name, sharded in (("bigscience", True), ("current_data_sharding_true", True),
+                              ("current_data_sharding_false", False)):  # fmt: skip
+            wanted = case["bigscience"] if case[name] == "identical" else case[name]
+            samplers = [
+                ShuffledSampler(case["total"], case["consumed"], case["micro_batch"], rank, case["dp"], sharded)
+                for rank in range(case["dp"])
+            ]
+            if isinstance(wanted, str) or isinstance(wanted["ranks"], str):
+                with pytest.raises(MixtureError):
+                    list(samplers[0])
+                continue
+            found = [list(sampler) for sampler in samplers]
+            assert found == wanted["ranks"], (name, case)
+            step = case["micro_batch"] * case["dp"]
+            assert [case["consumed"] + step * len(batches) for batches in found] == wanted["consumed_after"]
+
+
+def test_golden_permutations(shared: Path) -> None:
+    for seed, sizes in load(shared, "08_samplers")["torch_randperm"].items():
+        for size, wanted in sizes.items():
+            # One rank with micro-batches of one reads exactly the permutation of its epoch.
+            size, epoch = int(size), int(seed)
+            assert [number for batch in ShuffledSampler(size, epoch * size, 1, 0, 1) for number in batch] == wanted
+
+
+def test_an_epoch_of_the_shuffled_sampler_reads_everything_once() -> None:
+    for sharded in (True, False):
+        samplers = [ShuffledSampler(24, 48, 2, rank, 3, sharded) for rank in range(3)]
+        assert sorted(number for sampler in samplers for batch in sampler for number in batch) == [*range(24)]
+    with pytest.raises(MixtureError, match="do not fill one step of 6"):
+        list(ShuffledSampler(5, 0, 2, 0, 3))
+    with pytest.raises(MixtureError, match="no whole number of steps"):
+        list(ShuffledSampler(24, 50, 2, 0, 3))
 
 
 def test_golden_full_validation_and_global_batches(shared: Path) -> None:

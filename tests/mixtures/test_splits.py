@@ -85,3 +85,15 @@ def test_hash_split_is_a_fair_sample() -> None:
     assert 400 < mask[:10_000].sum() < 600
     with pytest.raises(MixtureError, match="share of 1"):
         held_out(np.zeros(3, np.uint64), 1.0)
+
+
+@pytest.mark.parametrize("text", ["nan:0.5", "-inf:1", "0:nan", "0:inf", "1e400:1", ":", "0:1:1", ""])
+def test_ranges_that_are_no_numbers(text: str) -> None:
+    with pytest.raises(MixtureError, match="range"):
+        range_boundaries(text, 10)
+
+
+@pytest.mark.parametrize("text", ["nan,1", "inf,1,1", "1e400", "-1,1", "", "a,b", "0,0"])
+def test_parts_that_are_no_numbers(text: str) -> None:
+    with pytest.raises(MixtureError, match=r"split|add up"):
+        sequences_of({"method": "comma", "parts": text}, "train", "", 10, "bigscience")

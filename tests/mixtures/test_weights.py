@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, TypeAdapter
 
+from mixtures.config import Weights
+from mixtures.proportions import choose_weights
 from mixtures.weights import Entry, explicit, proportional, read_preset, temperature, unimax
 from roots_pipeline.core.errors import MixtureError
 
@@ -110,3 +114,47 @@ def test_the_groups_of_roots_are_found() -> None:
     assert weights["oscar.en"] == pytest.approx(0.08137213783015229 / total)
     assert weights["catalogue.en"] == pytest.approx(0.75 * 0.22171164529099704 / total)
     assert weights["catalogue.sw"] == pytest.approx(0.00031588689199263235 / total)
+
+
+def chosen(tokens: dict[str, int], **rule: object) -> dict[str, float]:
+    read: Weights = TypeAdapter(Annotated[Weights, Field(discriminator="rule")]).validate_python(rule)
+    return choose_weights(read, tokens)[0]
+
+
+def test_hierarchical_weights_by_hand() -> None:
+    # Sources 0.5 / 0.3 / 0.2; inside web by the square root of 600 and 200 tokens.
+    weights = {"web": 0.5, "books": 0.3, "code": 0.2}
+    outer, inner = {"rule": "explicit", "weights": weights}, {"rule": "temperature", "alpha": 0.5}
+    found = chosen(TOKENS, rule="hierarchical", outer=outer, inner=inner)
+    root = math.sqrt(3)
+    wanted = {"web.en": 0.5 * root / (1 + root), "web.fr": 0.5 / (1 + root), "books.fr": 0.3, "code.go": 0.2}
+    assert found == pytest.approx(wanted)
+    # Languages first: en, fr and go are equal, fr is shared 2 : 1 by tokens.
+    even = {"rule": "temperature", "alpha": 0}
+    found = chosen(TOKENS, rule="hierarchical", first="language", outer=even)
+    assert found == pytest.approx({"web.en": 1 / 3, "web.fr": 2 / 9, "books.fr": 1 / 9, "code.go": 1 / 3})
+    # One source has a rule of its own; a source may have dots in its name.
+    only = {"rule": "explicit", "weights": {"en": 1, "fr": 0}}
+    found = chosen(TOKENS, rule="hierarchical", outer=outer, inner=even, inner_of={"web": only})
+    assert found == pytest.approx({"web.en": 0.5, "web.fr": 0, "books.fr": 0.3, "code.go": 0.2})
+    assert chosen({"a.b.en": 1, "a.c.en": 3}, rule="hierarchical", outer={"rule": "proportional"})["a.c.en"] == 0.75
+    # UniMax inside a source has the source's share of the budget: 400 of 800, the 200 of web.fr at most once.
+    inner = {"rule": "unimax", "tokens": 800, "max_epochs": 0.5}
+    found = chosen(TOKENS, rule="hierarchical", outer=outer, inner=inner)
+    assert found["web.fr"] == pytest.approx(0.5 * 100 / 400)
+
+
+@given(st.dictionaries(st.from_regex(r"[ab]\.[xyz]", fullmatch=True), st.integers(0, 10**9), min_size=1))
+def test_hierarchical_by_tokens_is_proportional(tokens: dict[str, int]) -> None:
+    if sum(tokens.values()):
+        found = chosen(tokens, rule="hierarchical", outer={"rule": "proportional"})
+        assert found == pytest.approx(proportional(tokens))
+
+
+def test_wrong_hierarchies() -> None:
+    with pytest.raises(MixtureError, match=r"no group matches wab.*Did you mean 'web'"):
+        chosen(TOKENS, rule="hierarchical", outer={"rule": "explicit", "weights": {"wab": 1}})
+    with pytest.raises(MixtureError, match="inner_of names 'wab'"):
+        chosen(TOKENS, rule="hierarchical", outer={"rule": "proportional"}, inner_of={"wab": {"rule": "proportional"}})
+    left_out = {"rule": "explicit", "weights": {"web": 1}, "unmatched": "leave_out"}
+    assert chosen(TOKENS, rule="hierarchical", outer=left_out)["code.go"] == 0
