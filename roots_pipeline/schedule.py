@@ -78,9 +78,8 @@ class Schedule:
 
     def __init__(self, recipe: CorpusRecipe, folder: str) -> None:
         self.recipe, self.folder = recipe, folder
-        self.shards = plan_shards(recipe)
         self.phases = build_phases(recipe)
-        self.hashes = hash_inputs(self.shards, work_path(folder, "inputs", "hashes.json"))
+        self.shards, self.hashes = hash_inputs(plan_shards(recipe), work_path(folder, "inputs", "hashes.json"))
         self.code = code_fingerprint()
         wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
         self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
@@ -115,10 +114,11 @@ class Schedule:
             output = work_path(self.folder, "0-read", f"{shard.name}.parquet")
             mark = fingerprint([
                 self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
-                [[file.path, self.hashes[file.path]] for file in shard.files],
+                [[file.path, self.hashes[file.path], asdict(file.part) if file.part else None]
+                 for file in shard.files],
             ])
             arguments = {
-                "reader": reader, "files": [file.path for file in shard.files], "maps": maps, "output": output,
+                "reader": reader, "files": shard.files, "maps": maps, "output": output,
                 "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
             }
             record = work_path(self.folder, "0-read", f"{shard.name}.json")

@@ -31,7 +31,8 @@ from roots_pipeline.core.tasks import Commit
 from roots_pipeline.removal import VERDICT as REMOVED
 from roots_pipeline.removal import Removal, blanked
 from roots_pipeline.sources import read_files
-from roots_pipeline.sources.base import Quarantined
+from roots_pipeline.sources.base import FileSlice, Quarantined
+from roots_pipeline.sources.files import check_unchanged
 
 BATCH_BYTES = 8 << 20
 EXCERPT_CHARACTERS = 1000
@@ -49,7 +50,7 @@ class Findings:
     paths: tuple[str, ...]
 
 
-def read_shard(commit: Commit, *, reader: Any, files: Sequence[str], maps: Sequence[Map], output: str,
+def read_shard(commit: Commit, *, reader: Any, files: Sequence[FileSlice], maps: Sequence[Map], output: str,
                quarantine: str) -> dict[str, Any]:
     """Read input files and take all measures that need no other document."""
     first: str | None = None
@@ -70,6 +71,8 @@ def read_shard(commit: Commit, *, reader: Any, files: Sequence[str], maps: Seque
                 waiting = []
         if bad is not None and waiting:
             bad.write(_quarantine_batch(waiting))
+        for file in files:
+            check_unchanged(file)
     return {"rows": out.rows, "bad": bad.rows if bad else 0, "first_bad": first}
 
 

@@ -26,11 +26,41 @@ _EXCERPT = 200
 
 
 @dataclass(frozen=True, slots=True)
+class ByteRange:
+    """The lines of a file that begin from byte `begin` up to before `end`; see `parts`.
+
+    `lines` are the line ends before byte `begin - 1`; they are counted when the file is hashed.
+    """
+
+    begin: int
+    end: int
+    lines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of a Parquet file, from number `begin` up to before `end`; `bytes` is their compressed size."""
+
+    begin: int
+    end: int
+    bytes: int
+
+
+Part = ByteRange | RowGroups
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
-    """One input file: a path or URL that any worker can open, and its bytes (0 if the store does not say)."""
+    """One input file, or a part of it.
+
+    A path or URL that any worker can open, and its bytes (of a part: those of the part; 0 if the store does not say).
+    `state` is what the store said of the whole file when it was hashed (see `files.state_of`).
+    """
 
     path: str
     size: int
+    part: Part | None = None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

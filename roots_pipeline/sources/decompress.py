@@ -86,6 +86,11 @@ def decompressed(handle: BinaryIO) -> Iterator[bytes | Damage]:
     yield from _gathered(piece for piece in members(handle, first) if not isinstance(piece, MemberStart))
 
 
+def is_plain(first: bytes) -> bool:
+    """Whether a file that begins with these (ten or more) bytes is neither compressed nor known to be no text."""
+    return not first.startswith(tuple(_FOREIGN)) and not any(form.magic.match(first) for form in _FORMATS)
+
+
 def members(handle: BinaryIO, first: bytes) -> Iterator[bytes | Damage | MemberStart]:
     """The same without gathering, with the borders between members. `first` was read from `handle` before."""
     for form in _FORMATS:

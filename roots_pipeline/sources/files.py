@@ -18,6 +18,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from roots_pipeline.core.errors import SourceError
+from roots_pipeline.sources.base import FileSlice
 
 _MAGIC = "*?["
 
@@ -90,6 +91,32 @@ def open_input(path: str) -> Iterator[BinaryIO]:
         reason = error.strerror or str(error) or type(error).__name__
         hint = "Nothing was left out: run the same command again when the file can be read."
         raise SourceError(f"cannot read this file: {reason}.", where=path, hint=hint) from error
+
+
+# What tells that a file has changed, in the words of several stores; the first that one has.
+_CHANGES = ("ETag", "etag", "md5Hash", "crc32c", "mtime", "LastModified", "last_modified", "created")
+
+
+def state_of(path: str) -> str | None:
+    """Size and time (or tag) of a file, which change when it does; None where the store has nothing of the kind.
+
+    Raises SourceError if the file is gone.
+    """
+    filesystem, inside = locate(path)
+    filesystem.invalidate_cache()
+    try:
+        found = filesystem.info(inside)
+    except OSError as error:
+        raise SourceError("this file cannot be found any more.", where=path) from error
+    change = next((found[name] for name in _CHANGES if found.get(name) is not None), None)
+    return None if change is None else f"{found.get('size')} {change}"
+
+
+def check_unchanged(file: FileSlice) -> None:
+    """Raise SourceError if a file is not any more what was hashed."""
+    if file.state is not None and state_of(file.path) != file.state:
+        raise SourceError("this file was changed during the run.", where=file.path,
+                          hint="Run the same command again when nobody writes to it.")
 
 
 def has_pattern(path: str) -> bool:

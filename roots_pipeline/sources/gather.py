@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Quarantined, Reader
+from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, FileSlice, Quarantined, Reader
 from roots_pipeline.sources.normalisation import normalised
+from roots_pipeline.sources.parts import Splittable
 
 
 def read_files(
-    reader: Reader, paths: Iterable[str], batch_bytes: int = BATCH_BYTES
+    reader: Reader, files: Iterable[FileSlice], batch_bytes: int = BATCH_BYTES
 ) -> Iterator[pa.RecordBatch | Quarantined]:
     """The documents of all files in order, in batches of about `batch_bytes` of text and at most 2,000 rows.
 
@@ -23,8 +24,8 @@ def read_files(
     """
     held: list[pa.RecordBatch] = []
     size = rows = 0
-    for path in paths:
-        for item in reader.read(path, batch_bytes):
+    for file in files:
+        for item in _read(reader, file, batch_bytes):
             if isinstance(item, Quarantined):
                 yield item
                 continue
@@ -41,6 +42,13 @@ def read_files(
                 held, size, rows = [], 0, 0
     if held:
         yield _together(held)
+
+
+def _read(reader: Reader, file: FileSlice, batch_bytes: int) -> Iterator[pa.RecordBatch | Quarantined]:
+    if file.part is None:
+        return reader.read(file.path, batch_bytes)
+    assert isinstance(reader, Splittable)
+    return reader.read_part(file.path, file.part, batch_bytes)
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import orjson
 import pyarrow as pa
 
-from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Quarantined, excerpt, kind_of
-from roots_pipeline.sources.decompress import Damage, decompressed
+from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Part, Quarantined, excerpt, kind_of
+from roots_pipeline.sources.decompress import Damage
 from roots_pipeline.sources.fields import Fields
 from roots_pipeline.sources.files import open_input
-from roots_pipeline.sources.lines import split_lines
+from roots_pipeline.sources.parts import byte_parts, numbered_lines
 from roots_pipeline.sources.records import Record, documents
 
 _BOM = b"\xef\xbb\xbf"
@@ -43,10 +43,23 @@ class Jsonl(Fields):
 
     def read(self, path: str, batch_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch | Quarantined]:
         """See `Reader.read`."""
+        yield from self._read(path, None, batch_bytes)
+
+    def parts(self, path: str, size: int, wanted: int) -> list[Part]:
+        """See `Splittable.parts`."""
+        return byte_parts(path, size, wanted)
+
+    def read_part(
+        self, path: str, part: Part, batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[pa.RecordBatch | Quarantined]:
+        """See `Splittable.read_part`."""
+        yield from self._read(path, part, batch_bytes)
+
+    def _read(self, path: str, part: Part | None, batch_bytes: int) -> Iterator[pa.RecordBatch | Quarantined]:
         block: list[tuple[int, bytes]] = []
         size = 0
         with open_input(path) as handle:
-            for number, line in split_lines(decompressed(handle), self.max_document_bytes):
+            for number, line in numbered_lines(handle, part, self.max_document_bytes):
                 if isinstance(line, Damage):
                     yield Quarantined(path, number, line.reason, excerpt(line.head))
                 elif line and not line.isspace():

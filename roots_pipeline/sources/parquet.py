@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roots_pipeline.sources.arrow_columns import UNREADABLE, reason_of
 from roots_pipeline.sources.arrow_records import documents, problem_of, wanted_columns
-from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Quarantined
+from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, Part, Quarantined, RowGroups
 from roots_pipeline.sources.fields import Fields
 from roots_pipeline.sources.files import open_input
 
@@ -37,6 +39,28 @@ class Parquet(Fields):
 
     def read(self, path: str, batch_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch | Quarantined]:
         """See `Reader.read`."""
+        yield from self._read(path, None, batch_bytes)
+
+    def parts(self, path: str, size: int, wanted: int) -> list[Part]:
+        """See `Splittable.parts`: neighbouring row groups, by their sizes in the footer."""
+        with open_input(path) as handle:
+            try:
+                footer = pq.ParquetFile(handle).metadata
+                sizes = [_compressed(footer.row_group(number)) for number in range(footer.num_row_groups)]
+            except UNREADABLE:
+                return []  # it will be read whole, and then said what is wrong
+        total, before = max(1, sum(sizes)), np.append(0, np.cumsum(sizes))
+        place = before[:-1] * wanted // total  # the part in which a row group begins
+        borders = [0, *(np.flatnonzero(np.diff(place)) + 1).tolist(), len(sizes)]
+        return [RowGroups(begin, end, int(before[end] - before[begin])) for begin, end in pairwise(borders)]
+
+    def read_part(
+        self, path: str, part: Part, batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[pa.RecordBatch | Quarantined]:
+        """See `Splittable.read_part`."""
+        yield from self._read(path, part, batch_bytes)
+
+    def _read(self, path: str, part: Part | None, batch_bytes: int) -> Iterator[pa.RecordBatch | Quarantined]:
         with open_input(path) as handle:
             problem: str | None
             try:
@@ -49,7 +73,7 @@ class Parquet(Fields):
                 yield Quarantined(path, None, problem, "")
                 return
             wanted = [name for name in file.schema_arrow.names if name in wanted_columns(self)]
-            for first, rows in _row_ranges(file, wanted, self.text_field, batch_bytes):
+            for first, rows in _row_ranges(file, part, wanted, self.text_field, batch_bytes):
                 if isinstance(rows, str):
                     yield Quarantined(path, first + 1, rows, "")
                 else:
@@ -57,7 +81,7 @@ class Parquet(Fields):
 
 
 def _row_ranges(
-    file: pq.ParquetFile, columns: list[str], text_field: str, batch_bytes: int
+    file: pq.ParquetFile, part: Part | None, columns: list[str], text_field: str, batch_bytes: int
 ) -> Iterator[tuple[int, pa.RecordBatch | str]]:
     """Row groups in parts of about `batch_bytes`: the rows before each part, and the part.
 
@@ -66,6 +90,9 @@ def _row_ranges(
     start = 0
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
+        if isinstance(part, RowGroups) and not part.begin <= number < part.end:
+            start += group.num_rows
+            continue
         chunks = (group.column(index) for index in range(group.num_columns))
         size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema == text_field)
         rows = min(BATCH_ROWS, max(1, batch_bytes * group.num_rows // max(1, size)))
@@ -73,12 +100,17 @@ def _row_ranges(
         done = start
         while True:
             try:
-                part = next(parts, None)
+                batch = next(parts, None)
             except UNREADABLE as error:
                 yield done, f"rows {done + 1:,} to {start + group.num_rows:,} cannot be read: {reason_of(error)}"
                 break
-            if part is None:
+            if batch is None:
                 break
-            yield done, part
-            done += part.num_rows
+            yield done, batch
+            done += batch.num_rows
         start += group.num_rows
+
+
+def _compressed(group: pq.RowGroupMetaData) -> int:
+    """Bytes of a row group in the file."""
+    return sum(group.column(index).total_compressed_size for index in range(group.num_columns))

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import BinaryIO, ClassVar, Literal
 
 import orjson
 import pyarrow as pa
 
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
-from roots_pipeline.sources.base import BATCH_BYTES, BATCH_ROWS, MAX_DOCUMENT_BYTES, Origin, Quarantined, excerpt
+from roots_pipeline.sources.base import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    MAX_DOCUMENT_BYTES,
+    Origin,
+    Part,
+    Quarantined,
+    excerpt,
+)
 from roots_pipeline.sources.charset import NO_CHARSET, decode
 from roots_pipeline.sources.decompress import Damage, decompressed
 from roots_pipeline.sources.files import open_input, relative_name
-from roots_pipeline.sources.lines import split_lines
+from roots_pipeline.sources.parts import byte_parts, numbered_lines
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -48,12 +56,25 @@ class Text(Origin):
 
     def read(self, path: str, batch_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch | Quarantined]:
         """See `Reader.read`."""
+        yield from self._read(path, None, batch_bytes)
+
+    def parts(self, path: str, size: int, wanted: int) -> list[Part]:
+        """See `Splittable.parts`; a file of lines can be cut, one of paragraphs or one document cannot."""
+        return byte_parts(path, size, wanted) if self.unit == "line" else []
+
+    def read_part(
+        self, path: str, part: Part, batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[pa.RecordBatch | Quarantined]:
+        """See `Splittable.read_part`."""
+        yield from self._read(path, part, batch_bytes)
+
+    def _read(self, path: str, part: Part | None, batch_bytes: int) -> Iterator[pa.RecordBatch | Quarantined]:
         file = relative_name(path, self.root)
         language = file.rsplit("/", 1)[-1].split(".", 1)[0] if self.language_from == "filename" else self.language
         rows: list[dict[str, str | None]] = []
         size = 0
         with open_input(path) as handle:
-            for item in self._texts(path, decompressed(handle)):
+            for item in self._texts(path, handle, part):
                 if isinstance(item, Quarantined):
                     yield item
                     continue
@@ -68,13 +89,13 @@ class Text(Origin):
             yield make_batch(rows)
 
     def _texts(
-        self, path: str, pieces: Iterator[bytes | Damage]
+        self, path: str, handle: BinaryIO, part: Part | None
     ) -> Iterator[tuple[int | None, str, str | None] | Quarantined]:
         """Number, text and metadata of each document."""
         if self.unit == "file":
-            yield self._whole(path, pieces)
+            yield self._whole(path, decompressed(handle))
             return
-        lines = split_lines(pieces, self.max_document_bytes)
+        lines = numbered_lines(handle, part, self.max_document_bytes)
         for number, found in lines if self.unit == "line" else _paragraphs(lines, self.max_document_bytes):
             if isinstance(found, Damage):
                 yield Quarantined(path, number, found.reason, excerpt(found.head))

@@ -18,7 +18,7 @@ ROOT = "package://sample/code"
 
 def test_the_sample_tree(sample: Path) -> None:
     reader = Code(source="code", root=ROOT, license="CC0-1.0")
-    (batch,) = read_files(reader, [file.path for file in discover(ROOT, reader.suffixes)])
+    (batch,) = read_files(reader, discover(ROOT, reader.suffixes))
     assert not isinstance(batch, Quarantined)
     documents = batch.to_pylist()
     files = {path.relative_to(sample / "code").as_posix(): path for path in (sample / "code").rglob("*.*")}

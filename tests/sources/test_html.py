@@ -40,7 +40,7 @@ def gold(request: pytest.FixtureRequest) -> dict[str, dict[str, str]]:
 @pytest.fixture(scope="module")
 def pages() -> dict[str, dict[str, Any]]:
     reader = Html(source="pages", root=ROOT, language_from="page", license="CC0-1.0")
-    batches = list(read_files(reader, [file.path for file in discover(ROOT, reader.suffixes)]))
+    batches = list(read_files(reader, discover(ROOT, reader.suffixes)))
     assert len(batches) == 1 and not isinstance(batches[0], Quarantined)
     return {document["id"]: document for document in batches[0].to_pylist()}
 
@@ -68,7 +68,7 @@ def test_what_the_pages_say_of_themselves(pages: dict[str, dict[str, Any]], gold
 @pytest.mark.parametrize(("extractor", "least"), [("trafilatura", 0.95), ("resiliparse", 0.85), ("roots", 0.85)])
 def test_every_extractor_on_the_gold_pages(gold: dict[str, dict[str, str]], extractor: str, least: float) -> None:
     reader = Html(source="pages", root=ROOT, extractor=extractor)  # type: ignore[arg-type]
-    (batch,) = read_files(reader, [file.path for file in discover(ROOT, reader.suffixes)])
+    (batch,) = read_files(reader, discover(ROOT, reader.suffixes))
     documents = batch.to_pylist()  # type: ignore[union-attr]
     scores = [f1(document["text"], gold[document["id"]]["text"]) for document in documents]
     assert len(scores) == 16 and sum(scores) / len(scores) >= least, scores

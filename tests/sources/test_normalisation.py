@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import RecipeError
-from roots_pipeline.sources import Jsonl, read_files
+from roots_pipeline.sources import FileSlice, Jsonl, read_files
 from roots_pipeline.sources.normalisation import normalised
 
 DECOMPOSED = "de\u0301ja\u0300 \u1100\u1161 \u212b"
 
 
 def read(path: Path, **settings: Any) -> list[str]:
-    (batch,) = read_files(Jsonl(source="s", **settings), [str(path)])
+    (batch,) = read_files(Jsonl(source="s", **settings), [FileSlice(str(path), 0)])
     found: list[str] = batch.column("text").to_pylist()  # type: ignore[union-attr]
     return found
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from roots_pipeline.sources import SOURCES, Jsonl, Parquet, Quarantined, read_files
+from roots_pipeline.sources import SOURCES, FileSlice, Jsonl, Parquet, Quarantined, read_files
 from tests.sources.helpers import run, texts
 
 ADDRESS = "memory://round-trip/x"
@@ -133,12 +133,12 @@ def test_json_values_of_any_kind(values: list[Any]) -> None:
 @given(st.lists(st.lists(st.text(max_size=30), max_size=6), max_size=6), st.integers(1, 80))
 def test_small_files_come_together(files: list[list[str]], batch_bytes: int) -> None:
     memory = fsspec.filesystem("memory")
-    paths = []
+    slices = []
     for number, content in enumerate(files):
         lines = [json.dumps({"text": text}).encode() + b"\n" for text in [*content, 0]]
         memory.pipe(f"/round-trip/{number}", b"".join(lines))
-        paths.append(f"memory://round-trip/{number}")
-    items = list(read_files(Jsonl(source="s"), paths, batch_bytes))
+        slices.append(FileSlice(f"memory://round-trip/{number}", 0))
+    items = list(read_files(Jsonl(source="s"), slices, batch_bytes))
     batches = [item for item in items if not isinstance(item, Quarantined)]
     assert [text for batch in batches for text in batch.column("text").to_pylist()] == [t for f in files for t in f]
     assert len(items) - len(batches) == len(files)

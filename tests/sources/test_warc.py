@@ -65,7 +65,7 @@ def test_pages_become_documents(tmp_path: Path) -> None:
     (tmp_path / "b.warc.wet.gz").write_bytes(b"")
     reader = Warc(source="crawl", root=str(tmp_path), license="CC0-1.0", language_from="page")
     files = discover(str(tmp_path), reader.suffixes)
-    (batch,) = read_files(reader, [file.path for file in files])
+    (batch,) = read_files(reader, files)
     documents = batch.to_pylist()  # type: ignore[union-attr]
     assert [document["id"] for document in documents] == [f"urn:p{n}" for n in range(5)]
     first = documents[0]
