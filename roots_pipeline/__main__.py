@@ -1,7 +1,8 @@
 """Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
 
 `run` makes a corpus, `remember` keeps its hashes and signatures for later ones, `verify` checks it, `review` shows what
-decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run.
+decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run, `language-model`
+trains the models of the perplexity filter on a corpus.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.explain import as_text, explain_document
+from roots_pipeline.language_model import Settings, make_models
 from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.report import write_report
 from roots_pipeline.run import run_corpus
@@ -108,6 +110,24 @@ def remove(run: Run = "runs/sample", ids: Names = None, urls: Names = None) -> N
     if done.unknown:
         more = f" and {len(done.unknown) - 5} more" if len(done.unknown) > 5 else ""
         print(f"not in this corpus: {', '.join(done.unknown[:5])}{more}.")
+
+
+@app.command(name="language-model")
+def language_model(
+    language: Annotated[str, typer.Argument(help="Code of the language.")],
+    to: Annotated[str, typer.Option(help="Folder for the models.")],
+    run: Run = "runs/sample",
+    pieces: Annotated[int, typer.Option(help="Pieces of the SentencePiece model.")] = 65_536,
+    order: Annotated[int, typer.Option(help="Length of the longest n-grams.")] = 5,
+    megabytes: Annotated[int, typer.Option(help="Text that the pieces are chosen by.")] = 100,
+    lmplz: Annotated[str, typer.Option(help="KenLM's estimator: a name on the PATH, or a path.")] = "lmplz",
+) -> None:
+    """Train SentencePiece and KenLM models of a language on a corpus, for the stage roots_perplexity."""
+    made = make_models(run, language, to, Settings(pieces, order, megabytes, lmplz=lmplz))
+    print(f"{made.documents} documents: {made.sentencepiece}, {made.kenlm}")
+    if made.perplexities:
+        print("perplexity of documents held back: "
+              + ", ".join(f"{share:.0%} below {value}" for share, value in made.perplexities.items()))
 
 
 def _verify(folder: str, *, hashes: bool) -> None:

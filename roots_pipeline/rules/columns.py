@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from roots_pipeline.rules.presets import load_data
 
 DEFAULT = "default"
 
@@ -22,13 +25,25 @@ _GROUP = re.compile(r"^(indic|niger-congo)-")
 Setting = TypeVar("Setting")
 
 
+@lru_cache(maxsize=4096)
 def language_code(code: str) -> str:
     """The code that ROOTS uses for a language, from any of the codes in use for it: ISO 639-1 where it exists.
 
     `zh` is Chinese in simplified characters, `zht` in traditional ones.
     """
     lower = _GROUP.sub("", code.strip().lower().replace("_", "-"))
+    head, _, tail = lower.partition("-")
+    if len(head) == 3 and (short := _three_letters().get(head)) is not None:
+        lower = f"{short}-{tail}" if f"{short}-{tail}" in _SAME else short
+    elif len(head) == 3 and len(tail) == 4:  # a script, as in `fon-latn`
+        lower = head
     return _SAME.get(lower, lower)
+
+
+@lru_cache
+def _three_letters() -> dict[str, str]:
+    codes: dict[str, str] = load_data("language_codes")["three_letters"]
+    return codes
 
 
 def by_code(settings: Mapping[str, Setting]) -> dict[str, Setting]:

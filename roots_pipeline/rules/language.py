@@ -1,4 +1,4 @@
-"""Which language a text is in (CLD2, offline), and whether that agrees with what its source says.
+"""Which language a text is in (CLD2, or a fastText model by path), and whether its source says the same.
 
     text ──▶ detected_language, language_score, second_language_share, language_reliable ──▶ verdict `language`
 
@@ -23,6 +23,7 @@ from roots_pipeline.core.documents import kept, text_buffers, with_columns
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.stages import Map
 from roots_pipeline.rules.columns import encode_languages, floats, language_code
+from roots_pipeline.rules.fasttext_language import languages_of, load_predictor, model_fingerprint
 
 VERDICT = "language"
 
@@ -35,10 +36,11 @@ _UNFIT = re.compile(
 
 
 _CLEAR = 0.95
+_LIKELY = 0.5
 
 
 class Detected(NamedTuple):
-    """A language or None, its share of the text, that of the second language, and 1.0 if CLD2 trusts its answer."""
+    """A language or None, its share, that of the second language, and 1.0 if the answer is trusted."""
 
     language: str | None
     share: float
@@ -55,7 +57,7 @@ def detectable() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class LanguageIdentification(Map):
-    """Adds what CLD2 says of each text, or of parts of it.
+    """Adds what CLD2, or a fastText model, says of each text, or of parts of it.
 
     Of a text longer than `quick_bytes`, three pieces (beginning, middle, end) of that size in all are looked at; if
     they are not clearly in one language (reliable, and 95% of them), the first `prefix_bytes` bytes decide. On 12,000
@@ -64,14 +66,21 @@ class LanguageIdentification(Map):
     `detected_language` is null where it cannot tell; `language_score` is the share of the text in that language,
     `second_language_share` that of the next one, `language_reliable` 1 if CLD2 trusts its answer, else 0. With `fill`,
     documents without a language get the detected one if it is reliable.
+
+    `model` is the path of a fastText model (lid.176, GlotLID). It looks at the first `prefix_bytes` bytes, in lower
+    case unless `lower_case` is false; shares are its probabilities, and an answer of at least 0.5 is reliable.
     """
 
     name: ClassVar[str] = "identify_language"
     prefix_bytes: int = 20_000
     quick_bytes: int = 2400
     fill: bool = True
+    model: str = ""
+    lower_case: bool = True
+    fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", _fingerprint(self.model, "stage 'identify_language'"))
         if self.quick_bytes < 0:
             raise RecipeError(
                 f"`quick_bytes` is {self.quick_bytes}; it must not be negative.", where="stage 'identify_language'"
@@ -104,6 +113,8 @@ class LanguageIdentification(Map):
         return with_columns(batch, new)
 
     def _look_at(self, data: npt.NDArray[np.uint8], start: int, end: int) -> Detected:
+        if self.model:
+            return self._predict(_whole_characters(data, start, start + self.prefix_bytes, start, end).decode())
         if 0 < self.quick_bytes < end - start and self.quick_bytes < self.prefix_bytes:
             piece, middle = self.quick_bytes // 3, (start + end) // 2
             begins = (start, middle - piece // 2, end - piece)
@@ -111,6 +122,17 @@ class LanguageIdentification(Map):
             if quick.reliable and quick.share >= _CLEAR:
                 return quick
         return _detect(_whole_characters(data, start, start + self.prefix_bytes, start, end))
+
+    def _predict(self, text: str) -> Detected:
+        found = load_predictor(self.model, self.fingerprint)(text.lower() if self.lower_case else text, 2)
+        if not text.strip() or not found:
+            return Detected(None, 0.0, 0.0, 0.0)
+        (language, share), *others = found
+        return Detected(language, share, others[0][1] if others else 0.0, float(share >= _LIKELY))
+
+
+def _fingerprint(model: str, where: str) -> str:
+    return model_fingerprint(model, where) if model else ""
 
 
 def _whole_characters(data: npt.NDArray[np.uint8], begin: int, stop: int, start: int, end: int) -> bytes:
@@ -140,8 +162,8 @@ class LanguageAgreement(Map):
     """Drops documents that are reliably in another language than the declared one; the verdict is `language`.
 
     The other language must hold at least `minimum_score` of the text. Languages in one list of `equivalent` are not
-    told apart: those that CLD2 confuses. Documents without a declared language, or in one that CLD2 does not know, are
-    not judged.
+    told apart: those that CLD2 confuses. Documents without a declared language, or in one that CLD2 (or the fastText
+    model `model`, if `identify_language` used one) does not know, are not judged.
     """
 
     name: ClassVar[str] = "language_agrees"
@@ -149,8 +171,11 @@ class LanguageAgreement(Map):
     equivalent: list[list[str]] = field(
         default_factory=lambda: [["id", "ms"], ["bs", "hr", "sr"], ["no", "nn", "da"], ["rn", "rw"]]
     )
+    model: str = ""
+    fingerprint: str = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", _fingerprint(self.model, "stage 'language_agrees'"))
         if not 0 <= self.minimum_score <= 1:
             raise RecipeError(
                 f"`minimum_score` is {self.minimum_score}; it must be between 0 and 1.", where="stage 'language_agrees'"
@@ -167,13 +192,14 @@ class LanguageAgreement(Map):
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         declared, declared_rows = encode_languages(batch.column("language"))
         detected, detected_rows = encode_languages(batch.column("detected_language"))
-        differs = np.array([[self._differ(one, other) for other in detected] for one in declared], np.bool_)
+        known = languages_of(self.model, self.fingerprint) if self.model else detectable()
+        differs = np.array([[self._differ(one, other, known) for other in detected] for one in declared], np.bool_)
         reliable, score = floats(batch.column("language_reliable")), floats(batch.column("language_score"))
         sure = (reliable > 0) & (score >= self.minimum_score)
         drop = kept(batch) & sure & differs.reshape(len(declared), len(detected))[declared_rows, detected_rows]
         verdicts = pa.array(np.where(drop, VERDICT, ""), pa.string(), mask=~drop)
         return with_columns(batch, {"verdict": batch.column("verdict").fill_null(verdicts)})
 
-    def _differ(self, declared: str, detected: str) -> bool:
+    def _differ(self, declared: str, detected: str, known: frozenset[str]) -> bool:
         same = declared == detected or any(declared in group and detected in group for group in self.equivalent)
-        return declared in detectable() and detected in detectable() and not same
+        return declared in known and detected in known and not same

@@ -91,12 +91,12 @@ class RootsPerplexity(Map):
             return None
         number = list(self.kenlm).index(language)
         encode = load_pieces(self.sentencepiece[language], self.fingerprints[number], _WHERE)
-        score = _load_scorer(self.kenlm[language], self.fingerprints[len(self.kenlm) + number])
+        score = load_scorer(self.kenlm[language], self.fingerprints[len(self.kenlm) + number])
         return perplexity_of(text, encode, score, self.glue_lines)
 
 
 @lru_cache(maxsize=16)
-def _load_scorer(path: str, fingerprint: str) -> Score:
+def load_scorer(path: str, fingerprint: str) -> Score:
     """The scoring function of the model file that has this fingerprint."""
     package = optional_package("kenlm", _WHERE)
     try:
