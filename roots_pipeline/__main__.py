@@ -1,8 +1,8 @@
 """Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
 
 `run` makes a corpus, `remember` keeps its hashes and signatures for later ones, `verify` checks it, `review` shows what
-decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run, `language-model`
-trains the models of the perplexity filter on a corpus.
+decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run,
+and `language-model` trains the models of the perplexity filter on a corpus.
 """
 
 from __future__ import annotations
