@@ -7,7 +7,8 @@ verdict changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -15,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roots_pipeline.core.errors import StorageError
-from roots_pipeline.core.storage import is_remote, open_read
+from roots_pipeline.core.storage import is_remote, open_read, remove_file
 
 
 def open_parquet(path: str) -> pq.ParquetFile:
     """Open one of our Parquet files, local or remote; StorageError if it is damaged."""
     try:
-        return pq.ParquetFile(open_read(path) if is_remote(path) else path)
+        return pq.ParquetFile(open_read(path) if is_remote(path) else path, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
@@ -32,6 +33,19 @@ def open_parquet(path: str) -> pq.ParquetFile:
 
 # Columns in which every value is another one: a dictionary would only cost time.
 _UNIQUE = ("id", "text", "url")
+
+
+@contextmanager
+def noticing_damage(path: str) -> Iterator[None]:
+    """Delete a stage file that turns out to be damaged, so that the same command makes it anew."""
+    try:
+        yield
+    except (StorageError, pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not there, or a disk that does not answer
+            raise
+        remove_file(path)
+        raise StorageError("this stage file was damaged, and was deleted.", where=path,
+                           hint="Run the same command again: it will be made anew.") from error
 
 
 class BatchWriter:
@@ -59,7 +73,8 @@ class BatchWriter:
     def _open(self, schema: pa.Schema) -> pq.ParquetWriter:
         few = [field.name for field in schema if pa.types.is_string(field.type) and field.name not in _UNIQUE]
         self._writer = pq.ParquetWriter(
-            self._path, schema, compression="zstd", compression_level=self._level, use_dictionary=few
+            self._path, schema, compression="zstd", compression_level=self._level, use_dictionary=few,
+            write_page_checksum=True,
         )
         return self._writer
 
@@ -74,7 +89,8 @@ class ColumnView:
     """All columns of one shard over the files that hold them; later files win."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._files = [open_parquet(path) for path in paths]
+        self._files = [_open_stage(path) for path in paths]
+        self._paths = dict(zip(map(id, self._files), paths, strict=True))
         groups = {file.num_row_groups for file in self._files}
         if len(groups) != 1 or len({file.metadata.num_rows for file in self._files}) != 1:
             raise StorageError("stage files of one shard do not have the same rows.", where=", ".join(paths),
@@ -94,9 +110,15 @@ class ColumnView:
         for file in self._files:
             mine = [name for name in wanted if self._home[name] is file]
             if mine:
-                table = file.read_row_group(index, columns=mine, use_threads=False).combine_chunks()
+                with noticing_damage(self._paths[id(file)]):
+                    table = file.read_row_group(index, columns=mine, use_threads=False).combine_chunks()
                 parts.update({name: _one_chunk(table.column(name)) for name in mine})
         return pa.RecordBatch.from_arrays([parts[name] for name in wanted], names=wanted)
+
+
+def _open_stage(path: str) -> pq.ParquetFile:
+    with noticing_damage(path):
+        return open_parquet(path)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from roots_pipeline.columns import BatchWriter, ColumnView, open_parquet
+from roots_pipeline.columns import BatchWriter, ColumnView, noticing_damage, open_parquet
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import hash_file, open_read
@@ -119,12 +119,12 @@ def resolve_keys(
     """Let the entries of a range of slices meet; `findings` in the result names the content, not the file."""
     tables = []
     for path in keys:
-        with pa.ipc.open_file(open_read(path)) as blocks:
+        with noticing_damage(path), pa.ipc.open_file(open_read(path)) as blocks:
             tables.append(pa.Table.from_batches([blocks.get_batch(number) for number in range(*slices)]))
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
-        pq.write_table(found, path, compression="zstd", row_group_size=64_000)
+        pq.write_table(found, path, compression="zstd", row_group_size=64_000, write_page_checksum=True)
         content = hash_file(path)
     return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
 
@@ -219,12 +219,14 @@ def _stream(source: ColumnView, shard: int, columns: set[str], findings: Finding
 def _findings_of(findings: Findings, shard: int) -> pa.Table:
     parts = []
     for path in findings.paths:
-        file = open_parquet(path)
+        with noticing_damage(path):
+            file = open_parquet(path)
         parts.append(file.schema_arrow.empty_table())
         for group in range(file.num_row_groups):
             statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index("shard")).statistics
             if statistics is None or statistics.min <= shard <= statistics.max:
-                table = file.read_row_group(group)
+                with noticing_damage(path):
+                    table = file.read_row_group(group)
                 parts.append(table.filter(pc.equal(table.column("shard"), shard)))
     table = pa.concat_tables(parts).combine_chunks()
     return table.take(pc.sort_indices(table, sort_keys=[("row", "ascending")]))

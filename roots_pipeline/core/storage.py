@@ -1,8 +1,9 @@
 """Files that are either whole or absent, on local disks and on object stores.
 
 Every file we write goes through `commit_file`: a temporary name beside the target, fsync, rename, fsync of the
-folder. A reader therefore never sees half a file under its final name, whatever killed the writer. On stores without
-rename (fsspec URLs) the file is finished locally first and put in one atomic upload.
+folder. A reader therefore never sees half a file under its final name, whatever killed the writer. For fsspec URLs the
+file is finished locally first, then uploaded in one piece, and its size is looked at. Object stores show an upload only
+when it is whole; on stores that do not, half of one may be seen, but no record or manifest names it with that size.
 
 Paths are strings: local paths or fsspec URLs.
 """
@@ -27,6 +28,7 @@ from roots_pipeline.core.errors import StorageError
 
 _TEMPORARY = ".tmp"
 _CHUNK = 1 << 20
+_AGAIN = "Run the same command again; finished work is kept."
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -63,8 +65,10 @@ def from_beside(name: str, record: str) -> str:
 
 def filesystem_of(path: str) -> tuple[Any, str]:
     """The fsspec filesystem of a path, and the path inside it. Raises StorageError for an unknown protocol."""
+    # Listings that were kept would not show what other processes have written since.
+    fresh = {"use_listings_cache": False} if is_remote(path) and "::" not in path else {}
     try:
-        filesystem, target = fsspec.core.url_to_fs(path)
+        filesystem, target = fsspec.core.url_to_fs(path, **fresh)
     except (ValueError, ImportError) as error:
         raise StorageError(f"cannot use this address ({error}).", where=path) from error
     return filesystem, str(target)
@@ -110,8 +114,15 @@ def _upload_when_done(path: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         temporary = os.path.join(folder, "content")
         yield temporary
-        filesystem.makedirs(os.path.dirname(target), exist_ok=True)
-        filesystem.put_file(temporary, target)
+        try:
+            filesystem.makedirs(os.path.dirname(target), exist_ok=True)
+            filesystem.put_file(temporary, target)
+            wrote = size_of(path)
+        except Exception as error:  # each store has errors of its own
+            raise StorageError(f"cannot upload: {type(error).__name__}: {error}.", where=path, hint=_AGAIN) from error
+        if wrote != os.path.getsize(temporary):
+            raise StorageError(f"the upload has {wrote} bytes instead of {os.path.getsize(temporary)}.", where=path,
+                               hint=_AGAIN)
 
 
 def _sync_folder(folder: Path) -> None:

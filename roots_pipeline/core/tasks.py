@@ -2,8 +2,11 @@
 
 A task is a module-level function with plain arguments. It writes files only through `Commit.file`, and when it
 returns, a record (JSON) is committed with its fingerprint, its files and its result. A task whose record is there,
-carries the same fingerprint and whose files still have their sizes is not run again: its old result is returned.
+carries the same fingerprint and whose files are still what was written is not run again: its old result is returned.
 The record is written last, so a task killed anywhere is simply run again and overwrites its own files.
+
+"What was written" means the size, and of small local files the hash. Reading large ones again would cost more than it
+is worth: damage to them is noticed by whoever reads them (Parquet pages have checksums).
 """
 
 from __future__ import annotations
@@ -14,7 +17,19 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roots_pipeline.core.errors import StorageError
-from roots_pipeline.core.storage import commit_file, from_beside, hash_file, read_json, size_of, to_beside, write_json
+from roots_pipeline.core.storage import (
+    commit_file,
+    from_beside,
+    hash_file,
+    is_remote,
+    read_json,
+    remove_file,
+    size_of,
+    to_beside,
+    write_json,
+)
+
+_HASHED_BYTES = 256 << 10
 
 
 class Commit:
@@ -61,14 +76,21 @@ def finished_result(task: Task) -> dict[str, Any] | None:
         return None
     if not isinstance(record.get("files"), dict) or not isinstance(record.get("result"), dict):
         return None  # not written by us
-    if any(size_of(from_beside(name, task.record)) != entry["size"] for name, entry in record["files"].items()):
+    if not all(_is_intact(from_beside(name, task.record), entry) for name, entry in record["files"].items()):
         return None
     result: dict[str, Any] = record["result"]
     return result
 
 
+def _is_intact(path: str, entry: dict[str, Any]) -> bool:
+    if size_of(path) != entry["size"]:
+        return False
+    return entry["size"] > _HASHED_BYTES or is_remote(path) or bool(hash_file(path) == entry["xxh3"])
+
+
 def run_task(task: Task) -> dict[str, Any]:
     """Run one task here and commit its record."""
+    remove_file(task.record)  # a record of other files under the same names must not speak for what is written now
     commit = Commit()
     result = task.function(commit, **task.arguments)
     # Names are relative to the record, so that a run folder may be moved, copied, and named in another way.
