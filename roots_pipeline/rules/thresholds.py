@@ -37,7 +37,7 @@ class Thresholds(Map):
     limits: Limits = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        built_in: Limits = load_data(f"{self.preset}_limits") if self.preset else {}
+        built_in = _built_in(self.preset) if self.preset else {}
         given = by_code(self.limits)
         languages = [DEFAULT, *(name for name in {**built_in, **given} if name != DEFAULT)]
         merged = {name: {**(built_in.get(name) or {}), **(given.get(name) or {})} for name in languages}
@@ -80,6 +80,13 @@ class Thresholds(Map):
         limit = {**self.limits[DEFAULT], **self.limits.get(language, {})}.get(measure)
         low, high = limit or (None, None)
         return (-np.inf if low is None else low, np.inf if high is None else high)
+
+
+def _built_in(preset: str) -> Limits:
+    """The limits of a preset; those of another one, entry by entry changed, if it is `based_on` that."""
+    entries = dict(load_data(f"{preset}_limits"))
+    base: Limits = _built_in(entries.pop("based_on")) if "based_on" in entries else {}
+    return {language: {**base.get(language, {}), **entries.get(language, {})} for language in {**base, **entries}}
 
 
 def _checked(

@@ -144,3 +144,10 @@ def test_every_order_of_rows_gives_the_same_verdicts() -> None:
     alone = {str(row): judged([row])[0] for row in rows}
     for order in itertools.permutations(rows):
         assert judged(list(order)) == [alone[str(row)] for row in order]
+
+
+def test_a_preset_may_be_based_on_another() -> None:
+    published, ours = Thresholds(preset="roots").limits, Thresholds(preset="roots_built_in_lists").limits
+    assert list(ours["default"]) == list(published["default"]) and ours["default"]["stop_word_ratio"] is None
+    assert ours["en"] == {**published["en"], "stop_word_ratio": (0.1, None)}
+    assert published["en"]["stop_word_ratio"] == (0.3, None)
