@@ -39,7 +39,7 @@ STAGES: dict[str, tuple[Map, ...]] = {
     "roots": (RootsModify(), LanguageIdentification(), LanguageAgreement(), RootsMeasures(),
               Thresholds(preset="roots_built_in_lists")),
 }
-FILTERED_BY_ROOTS = "ar bn ca en es eu fr hi id pt ur vi zh zht".split()
+FILTERED_BY_ROOTS = ["ar", "bn", "ca", "en", "es", "eu", "fr", "hi", "id", "pt", "ur", "vi", "zh", "zht"]
 
 
 @pytest.mark.parametrize("recipe", MATCHING)
