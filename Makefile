@@ -6,6 +6,7 @@ RECIPE ?= sample
 RUN ?= runs/sample
 WORKERS ?=
 PROCESSES ?= 1
+EXPERIMENT ?= sample
 PROMPT ?= The old mill
 PYTHON ?= python3
 
@@ -14,7 +15,7 @@ READY := .venv/.ready
 options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
-.PHONY: help setup corpus tokenizer mixture train report generate check lint types test bench faults layouts clean
+.PHONY: help setup corpus tokenizer mixture sweep train report generate check lint types test bench faults layouts clean
 .PHONY: test-train test-others
 .DEFAULT_GOAL := help
 
@@ -38,6 +39,10 @@ tokenizer: $(READY)  ## RUN/corpus to RUN/tokenizer
 mixture: $(READY)  ## RUN/corpus and RUN/tokenizer to RUN/mixture
 	$(BIN)/python -m mixtures write $(options) $(workers)
 	@$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+sweep: mixture  ## Train proxies of EXPERIMENT's mixture weights, fit their losses, propose and try out weights
+	$(BIN)/python -m mixtures sweep --experiment $(EXPERIMENT) --run $(RUN)
+	$(BIN)/python -m mixtures fit --experiment $(EXPERIMENT) --run $(RUN) --confirm
 
 train: mixture  ## RUN/mixture to RUN/model (writes the mixture first)
 	$(BIN)/python -m train run $(options) --processes $(PROCESSES)

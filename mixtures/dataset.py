@@ -129,16 +129,20 @@ def _reopen(
 def _weights(lock: Lock, side: str, groups: Sequence[str] | None) -> dict[str, float]:
     """Groups that are drawn, with their weights.
 
-    Left out are groups of weight 0 and, for validation, those that hold out no token.
+    Left out are groups of weight 0 and, for validation, those that hold out no token. If validation is asked for by
+    name and none of the groups has a weight, they count by their tokens: what is not trained on can be looked at.
     """
     for name in groups or ():
         if name not in lock.groups:
             raise MixtureError(f"there is no group '{name}' in the mixture.", hint=nearest(name, list(lock.groups)))
-    chosen = {
-        name: facts.weight
+    there = {
+        name: facts
         for name, facts in lock.groups.items()
-        if facts.weight > 0 and (groups is None or name in groups) and (side == "train" or facts.validation_tokens > 0)
+        if (groups is None or name in groups) and (side == "train" or facts.validation_tokens > 0)
     }
+    chosen = {name: facts.weight for name, facts in there.items() if facts.weight > 0}
+    if not chosen and groups is not None and side == "validation":
+        chosen = {name: float(facts.validation_tokens) for name, facts in there.items()}
     if not chosen:
         raise MixtureError(
             f"no group has both a weight and tokens for {side}.",

@@ -11,6 +11,7 @@ import ast
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mixtures.lock import SUFFIXES, FileFacts, probe
 from mixtures.tokenise import Vocabulary, encode_shard, read_vocabulary
 from roots_pipeline.core.errors import EmptyOutputError, StorageError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
+from roots_pipeline.core.replay import follow
 from roots_pipeline.core.storage import (
     fingerprint,
     join,
@@ -36,6 +38,7 @@ from tokenizer.content import REMAKE_DOCUMENTS, REMAKE_TOKENIZER, check_content,
 
 # The code of ours that decides the bytes of the files; all other modules only decide the lock.
 _ENCODING_CODE = ("indexed.py", "join.py", "tokenise.py")
+_ROUNDS = 2  # encoding, joining
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def write_files(inputs: Inputs, folder: str, engine: Engine, keep_pieces: bool) 
     shards = document_files(inputs)
     known = _finished(_summary(folder), _mark(inputs), folder)
     if known is None:
-        known = _encode_and_join(inputs, shards, folder, engine)
+        known = follow(partial(_encode_and_join, inputs, shards, folder), engine, _ROUNDS)
         note_files(inputs, folder, known)
     if not keep_pieces:
         shutil.rmtree(join(folder, ".work", "pieces"), ignore_errors=True)

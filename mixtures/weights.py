@@ -82,7 +82,7 @@ def explicit(
     for entry in entries:
         if not (math.isfinite(entry.weight) and entry.weight >= 0):
             raise MixtureError(f"the weight of {entry.name} is {entry.weight}.", hint="A weight is 0 or more.")
-    owner = {name: _owner(name, entries) for name in tokens}
+    owner = {name: owner_of(name, entries) for name in tokens}
     weights = dict.fromkeys(tokens, 0.0)
     empty = []
     for place, entry in enumerate(entries):
@@ -112,7 +112,8 @@ def read_preset(name: str) -> list[Entry]:
     return [Entry(row["name"], float(row["weight"]), tuple(row["groups"])) for row in document["entries"]]
 
 
-def _owner(name: str, entries: Sequence[Entry]) -> int | None:
+def owner_of(name: str, entries: Sequence[Entry]) -> int | None:
+    """The entry to which a group belongs: the one that names it, else the first with a pattern for it."""
     for place, entry in enumerate(entries):
         if name in entry.groups:
             return place
