@@ -145,7 +145,7 @@ class _Patch:
         hits = [self.asked.rows_of(_group(file, number, ["id", "url"])).any() for number in groups]
         if not any(hits):
             return False
-        with commit_file(path) as temporary, BatchWriter(temporary, file.schema_arrow, level=3) as out:
+        with commit_file(path) as temporary, BatchWriter(temporary, file.schema_arrow, lasting=True) as out:
             for number, hit in zip(groups, hits, strict=True):
                 batch = _group(file, number, file.schema_arrow.names)
                 if hit:

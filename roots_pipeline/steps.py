@@ -50,9 +50,9 @@ class Findings:
     paths: tuple[str, ...]
 
 
-def read_shard(commit: Commit, *, reader: Any, files: Sequence[FileSlice], maps: Sequence[Map], output: str,
-               quarantine: str) -> dict[str, Any]:
-    """Read input files and take all measures that need no other document."""
+def read_shard(commit: Commit, *, reader: Any, files: Sequence[FileSlice], limit: int | None, maps: Sequence[Map],
+               output: str, quarantine: str) -> dict[str, Any]:
+    """Read input files, or their first `limit` documents, and take all measures that need no other document."""
     first: str | None = None
     with ExitStack() as stack:
         out = stack.enter_context(BatchWriter(stack.enter_context(commit.file(output)), _after(maps, DOCUMENT_SCHEMA)))
@@ -60,10 +60,13 @@ def read_shard(commit: Commit, *, reader: Any, files: Sequence[FileSlice], maps:
         waiting: list[Quarantined] = []
         for item in read_files(reader, files, BATCH_BYTES):
             if not isinstance(item, Quarantined):
-                out.write(_run(maps, item))
+                out.write(_run(maps, item if limit is None else item.slice(0, limit - out.rows)))
+                if out.rows == limit:
+                    break
                 continue
             if bad is None:  # a file for the quarantine only where there is something to put into it
-                bad = stack.enter_context(BatchWriter(stack.enter_context(commit.file(quarantine)), _QUARANTINE))
+                bad = stack.enter_context(BatchWriter(
+                    stack.enter_context(commit.file(quarantine)), _QUARANTINE, lasting=True))
                 first = f"{item.file}:{item.record or ''} {item.reason}"
             waiting.append(item)
             if len(waiting) == _QUARANTINE_ROWS:
@@ -151,8 +154,8 @@ def write_shard(commit: Commit, *, view: Sequence[str], shard: int, findings: Fi
     sizes: Counter[tuple[str, str]] = Counter()
     source = ColumnView(view)
     document_schema = pa.schema([field for field in schema if field.name not in ("verdict", "cause")])
-    with (commit.file(documents) as path, BatchWriter(path, document_schema, level=3) as good,
-          commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema), level=3) as dropped):
+    with (commit.file(documents) as path, BatchWriter(path, document_schema, lasting=True) as good,
+          commit.file(rejected) as other, BatchWriter(other, _rejected_schema(schema), lasting=True) as dropped):
         for batch, _ in _stream(source, shard, set(source.schema.names), findings, maps):
             batch = _conform(batch, schema)
             mask, gone = kept(batch), removal.rows_of(batch)
@@ -221,9 +224,11 @@ def _findings_of(findings: Findings, shard: int) -> pa.Table:
     for path in findings.paths:
         with noticing_damage(path):
             file = open_parquet(path)
-        parts.append(file.schema_arrow.empty_table())
-        for group in range(file.num_row_groups):
-            statistics = file.metadata.row_group(group).column(file.schema_arrow.names.index("shard")).statistics
+        schema, metadata = file.schema_arrow, file.metadata  # each look at these makes them anew
+        at = schema.names.index("shard")
+        parts.append(schema.empty_table())
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(at).statistics
             if statistics is None or statistics.min <= shard <= statistics.max:
                 with noticing_damage(path):
                     table = file.read_row_group(group)
@@ -239,7 +244,7 @@ def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
     bounds = np.searchsorted(place[order], np.arange(slices + 1, dtype=np.uint64))
     ordered = entries.take(pa.array(order)).combine_chunks()
     sizes = []
-    with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+    with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
         for begin, end in pairwise(bounds):
             rows = ordered.slice(begin, end - begin).to_batches()
             batch = rows[0] if rows else _empty(entries.schema)

@@ -118,6 +118,7 @@ class MassiveText(Map):
         return _make_stop_words(key)
 
 
+@lru_cache(maxsize=1 << 14)
 def _spellings(word: str) -> tuple[str, ...]:
     """The word as written, capitalised and in upper case, each composed and decomposed."""
     forms = {word, word.capitalize(), word.upper()}
