@@ -33,7 +33,10 @@ _UNITS = {None: 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, 
 
 
 class SourceEntry(BaseModel):
-    """One source. Further keys are those of its reader (see `roots_pipeline.sources`)."""
+    """One source. Further keys are those of its reader (see `roots_pipeline.sources`).
+
+    `limit`: only its first so many documents, in the order of its files.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -42,6 +45,7 @@ class SourceEntry(BaseModel):
     path: Annotated[str, Field(min_length=1)]
     group: str = "web"
     exclude: list[str] = []
+    limit: Annotated[int, Field(ge=1)] | None = None
     _reader: Any = PrivateAttr()
 
     @model_validator(mode="after")
@@ -128,6 +132,12 @@ class CorpusRecipe(BaseModel):
 def load_corpus_recipe(recipe: str) -> CorpusRecipe:
     """The checked `corpus` section of a recipe, by name or path. Raises RecipeError."""
     return load_section(recipe, "corpus", CorpusRecipe, RECIPES)
+
+
+def with_limit(recipe: CorpusRecipe, limit: int) -> CorpusRecipe:
+    """The recipe on no more than so many documents of each source."""
+    sources = [source.model_copy(update={"limit": min(limit, source.limit or limit)}) for source in recipe.sources]
+    return recipe.model_copy(update={"sources": sources})
 
 
 def advice_on(recipe: CorpusRecipe) -> list[str]:

@@ -74,12 +74,16 @@ class Outcome:
 
 
 class Schedule:
-    """The schedule of one run. Raises SourceError where an input is missing."""
+    """The schedule of one run. Raises SourceError where an input is missing.
 
-    def __init__(self, recipe: CorpusRecipe, folder: str) -> None:
-        self.recipe, self.folder = recipe, folder
+    `looking`: it is only looked at what would be done; no input is hashed and nothing in the folder changes.
+    """
+
+    def __init__(self, recipe: CorpusRecipe, folder: str, *, looking: bool = False) -> None:
+        self.recipe, self.folder, self._looking = recipe, folder, looking
         self.phases = build_phases(recipe)
-        self.shards, self.hashes = hash_inputs(plan_shards(recipe), work_path(folder, "inputs", "hashes.json"))
+        memory = work_path(folder, "inputs", "hashes.json")
+        self.shards, self.hashes = hash_inputs(plan_shards(recipe), memory, looking=looking)
         self.code = code_fingerprint()
         wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
         self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
@@ -115,10 +119,10 @@ class Schedule:
             mark = fingerprint([
                 self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
                 [[file.path, self.hashes[file.path], asdict(file.part) if file.part else None]
-                 for file in shard.files],
+                 for file in shard.files], shard.limit,
             ])
             arguments = {
-                "reader": reader, "files": shard.files, "maps": maps, "output": output,
+                "reader": reader, "files": shard.files, "limit": shard.limit, "maps": maps, "output": output,
                 "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
             }
             record = work_path(self.folder, "0-read", f"{shard.name}.json")
@@ -230,7 +234,7 @@ class Schedule:
             }
             record = work_path(self.folder, "write", f"{state.shard.name}.json")
             tasks.append(Task(state.shard.name, record, mark, write_shard, arguments))
-        if any(finished_result(task) is None for task in tasks):
+        if not self._looking and any(finished_result(task) is None for task in tasks):
             remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
         return engine.run(tasks, "write")
 

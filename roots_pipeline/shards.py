@@ -9,7 +9,7 @@ that a second look costs nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ import xxhash
 from roots_pipeline.config import CorpusRecipe, SourceEntry
 from roots_pipeline.core.errors import SourceError, StorageError
 from roots_pipeline.core.storage import is_remote, join, read_json, write_json
-from roots_pipeline.sources import files_of
-from roots_pipeline.sources.base import ByteRange, FileSlice, Part, Reader, RowGroups
+from roots_pipeline.sources import files_of, read_files
+from roots_pipeline.sources.base import ByteRange, FileSlice, Part, Quarantined, Reader, RowGroups
 from roots_pipeline.sources.files import open_input, state_of
 from roots_pipeline.sources.parts import Splittable
 
@@ -30,12 +30,16 @@ _LEAST_PART = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Some files of one source. `number` counts over the whole run and is what findings refer to."""
+    """Some files of one source. `number` counts over the whole run and is what findings refer to.
+
+    `limit`: no more documents than this are taken from it.
+    """
 
     number: int
     name: str
     source: SourceEntry
     files: tuple[FileSlice, ...]
+    limit: int | None = None
 
     @property
     def size(self) -> int:
@@ -54,9 +58,24 @@ def plan_shards(recipe: CorpusRecipe) -> list[Shard]:
                 hint="Check the patterns of `exclude`.",
             )
         parts = [part for file in found for part in _cut(source.reader, file, recipe.shard_bytes)]
-        for index, files in enumerate(_pack(parts, recipe.shard_bytes)):
-            shards.append(Shard(len(shards), f"{source.name}-{index:05d}", source, files))
+        packs = _pack(parts, recipe.shard_bytes)
+        for index, (files, limit) in enumerate(_limited(source.reader, packs, source.limit)):
+            shards.append(Shard(len(shards), f"{source.name}-{index:05d}", source, files, limit))
     return shards
+
+
+def _limited(
+    reader: Reader, packs: Iterable[tuple[FileSlice, ...]], limit: int | None
+) -> Iterator[tuple[tuple[FileSlice, ...], int | None]]:
+    """The packs that hold the first `limit` documents, which are read for that, and how many each may give."""
+    left = limit
+    for files in packs:
+        yield files, left
+        if left is not None:
+            for item in read_files(reader, files):
+                left -= 0 if isinstance(item, Quarantined) else item.num_rows
+                if left <= 0:
+                    return
 
 
 def _cut(reader: Reader, file: FileSlice, shard_bytes: int) -> list[FileSlice]:
@@ -83,10 +102,11 @@ def _pack(files: list[FileSlice], size: int) -> Iterator[tuple[FileSlice, ...]]:
         yield tuple(pack)
 
 
-def hash_inputs(shards: Sequence[Shard], memory: str) -> tuple[list[Shard], dict[str, str]]:
+def hash_inputs(shards: Sequence[Shard], memory: str, *, looking: bool = False) -> tuple[list[Shard], dict[str, str]]:
     """The shards, with lines counted before their parts, and the content hash of every input file.
 
-    `memory` is the JSON file that remembers both.
+    `memory` is the JSON file that remembers both. `looking`: read no file and write nothing; the hash of a file that
+    is not remembered is empty.
     """
     places: dict[str, list[int]] = {}
     for file in (file for shard in shards for file in shard.files):
@@ -101,10 +121,10 @@ def hash_inputs(shards: Sequence[Shard], memory: str) -> tuple[list[Shard], dict
         if stamp and old and old["stamp"] == stamp and old["places"] == wanted:
             facts[path] = old
         else:
-            content, lines = hash_and_count(path, wanted)
+            content, lines = ("", [0] * len(wanted)) if looking else hash_and_count(path, wanted)
             facts[path] = {"stamp": stamp, "xxh3": content, "places": wanted, "lines": lines}
     remembered = {path: entry for path, entry in facts.items() if entry["stamp"]}
-    if remembered != known:
+    if remembered != known and not looking:
         write_json(memory, remembered)
     complete = [replace(shard, files=tuple(_completed(file, states[file.path], facts[file.path])
                                            for file in shard.files)) for shard in shards]
