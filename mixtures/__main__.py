@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import orjson
 import typer
@@ -19,7 +19,8 @@ from mixtures.experiment_report import verdict
 from mixtures.files import check_documents, read_inputs
 from mixtures.indexed import IndexedReader
 from mixtures.lineage import find_documents, horizon_of, samples_of, shortened
-from mixtures.lock import NAME, read_lock
+from mixtures.lock import NAME, check_files, read_lock
+from mixtures.megatron_options import Style, export_options
 from mixtures.plan import plan_rows, printable, warnings
 from mixtures.removal import remove_documents
 from mixtures.trials import open_trial, run_fit, run_sweep
@@ -29,6 +30,7 @@ from roots_pipeline.core.cli import new_app, run_app
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
 from roots_pipeline.engines.local import LocalEngine
@@ -177,6 +179,21 @@ def remove(
     asked = f"{done.horizon.samples:,} training samples ({done.horizon.reason})"
     print(f"{len(used):,} of {asked} had used them: {shortened(used)}.")
     print(f"{join(run, 'mixture', 'removed.json')} lists them by document.")
+
+
+InStyle = Annotated[str, typer.Option("--style", help="weighted-split-paths (BigScience) or data-path (Megatron-LM).")]
+All = Annotated[bool, typer.Option("--all-documents", help="Give every document to training, held-out ones too.")]
+
+
+@app.command()
+def export(run: Run = "runs/sample", style: InStyle = "weighted-split-paths", all_documents: All = False) -> None:
+    """Print the mixture as options of Megatron's trainers."""
+    folder = join(run, "mixture")
+    lock = read_lock(join(folder, NAME))
+    check_files(lock, folder)
+    if style not in get_args(Style):
+        raise MixtureError(f"there is no style '{style}'.", hint=nearest(style, list(get_args(Style))))
+    print("\n".join(export_options(lock, folder, cast(Style, style), all_documents)))
 
 
 Named = Annotated[str, typer.Option("--experiment", help="Name of a built-in experiment, or path to a YAML file.")]

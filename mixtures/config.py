@@ -80,10 +80,11 @@ Weights = FlatWeights | HierarchicalWeights
 
 
 class HashSplit(_Section):
-    """A share of the documents of each group, chosen by a hash of their ids."""
+    """Shares of the documents of each group, by a hash of their ids: `share` for validation, `test` beside it."""
 
     method: Literal["hash"]
     share: float = Field(ge=0, lt=1)
+    test: float = Field(default=0.0, ge=0, lt=1)
 
 
 class RangeSplit(_Section):
@@ -92,6 +93,7 @@ class RangeSplit(_Section):
     method: Literal["range"]
     train: str
     validation: str
+    test: str | None = None
 
 
 class CommaSplit(_Section):
@@ -111,6 +113,7 @@ class MixtureRecipe(_Section):
     split: Annotated[HashSplit | RangeSplit | CommaSplit, Field(discriminator="method")]
     max_epochs: float = Field(gt=0, allow_inf_nan=False)
     keep_pieces: bool = False
+    foreign: dict[str, str] = {}  # groups that others encoded: name -> path of their .bin/.idx without the suffix
 
 
 def load_mixture_recipe(recipe: str) -> MixtureRecipe:

@@ -17,7 +17,9 @@ import numpy.typing as npt
 from mixtures.blend import blend, check_draws, sample_targets
 from mixtures.cache import Arrays, cached
 from mixtures.group import Span, open_group
+from mixtures.indexed import IndexedReader
 from mixtures.lock import Lock, check_group, read_lock
+from mixtures.splits import SIDES, sequences_of
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.storage import join
@@ -26,7 +28,7 @@ from roots_pipeline.core.storage import join
 class BlendedDataset:
     """`samples` samples of a mixture, a sequence of int64 arrays [S + 1].
 
-    `lock_path` is the mixture.lock.yaml beside the files; `side` is `train` or `validation`;
+    `lock_path` is the mixture.lock.yaml beside the files; `side` is `train`, `validation` or `test`;
     `sequence_length` and `seed` default to those of the lock; `groups` restricts the blend to some groups,
     which keep their proportions; `cache` is the folder of the index arrays (default: `cache` beside the
     lock).
@@ -54,7 +56,7 @@ class BlendedDataset:
         self.side, self.samples = side, samples
         self.sequence_length = sequence_length or self.lock.sequence_length
         self.seed = self.lock.seed if seed is None else seed
-        weights = _weights(self.lock, side, groups)
+        weights = _weights(self.lock, side, groups, folder)
         self.names = tuple(weights)
         for name in self.names:
             check_group(self.lock.groups[name], folder)
@@ -126,29 +128,38 @@ def _reopen(
     )
 
 
-def _weights(lock: Lock, side: str, groups: Sequence[str] | None) -> dict[str, float]:
+def _weights(lock: Lock, side: str, groups: Sequence[str] | None, folder: str) -> dict[str, float]:
     """Groups that are drawn, with their weights.
 
-    Left out are groups of weight 0 and, for validation, those that hold out no token. If validation is asked for by
-    name and none of the groups has a weight, they count by their tokens: what is not trained on can be looked at.
+    Left out are groups of weight 0 and, but for training, those that hold out no token. If held-out data is asked for
+    by name and none of the groups has a weight, they count by their tokens: what is not trained on can be looked at.
     """
+    if side not in SIDES:
+        raise MixtureError(f"there is no side '{side}' of a split.", hint=f"Use {', '.join(SIDES)}.")
     for name in groups or ():
         if name not in lock.groups:
             raise MixtureError(f"there is no group '{name}' in the mixture.", hint=nearest(name, list(lock.groups)))
-    there = {
-        name: facts
-        for name, facts in lock.groups.items()
-        if (groups is None or name in groups) and (side == "train" or facts.validation_tokens > 0)
-    }
+    there = {name: facts for name, facts in lock.groups.items() if groups is None or name in groups}
+    if side != "train":
+        tokens = {name: _held_out_tokens(lock, name, side, folder) for name in there}
+        there = {name: facts for name, facts in there.items() if tokens[name] > 0}
     chosen = {name: facts.weight for name, facts in there.items() if facts.weight > 0}
-    if not chosen and groups is not None and side == "validation":
-        chosen = {name: float(facts.validation_tokens) for name, facts in there.items()}
+    if not chosen and groups is not None and side != "train":
+        chosen = {name: float(tokens[name]) for name in there}
     if not chosen:
         raise MixtureError(
             f"no group has both a weight and tokens for {side}.",
             hint="Hold out a larger share, or choose other groups.",
         )
     return chosen
+
+
+def _held_out_tokens(lock: Lock, name: str, side: str, folder: str) -> int:
+    if side == "validation":
+        return lock.groups[name].validation_tokens
+    prefix = join(folder, lock.groups[name].file)
+    lengths = IndexedReader(prefix).lengths
+    return int(np.sum(lengths[sequences_of(lock.split, side, prefix, len(lengths), lock.variant)], dtype=np.int64))
 
 
 def validation_sets(
@@ -164,7 +175,7 @@ def validation_sets(
     Groups that hold out no token have no set of their own.
     """
     lock = read_lock(lock_path)
-    names = list(_weights(lock, "validation", None))
+    names = list(_weights(lock, "validation", None, os.path.dirname(lock_path) or "."))
 
     def one(groups: Sequence[str] | None) -> BlendedDataset:
         return BlendedDataset(

@@ -78,7 +78,7 @@ def write_group(
         for piece in _read_pieces(pieces):
             tokens = piece.column("tokens")
             lengths = np.diff(tokens.offsets.to_numpy())
-            waiting.append(_document_rows(piece.column("id"), lengths, writer.sequences, writer.tokens))
+            waiting.append(document_rows(piece.column("id"), lengths, writer.sequences, writer.tokens))
             writer.append(tokens.flatten().to_numpy(), lengths)
             rows += len(piece)
             if rows >= _ROWS_OF_A_GROUP:
@@ -99,7 +99,8 @@ def _read_pieces(pieces: Sequence[tuple[str, Sequence[int]]]) -> Iterator[pa.Rec
                 yield reader.get_batch(number)
 
 
-def _document_rows(ids: pa.Array, lengths: IntArray, sequence: int, offset: int) -> pa.RecordBatch:
+def document_rows(ids: pa.Array, lengths: IntArray, sequence: int, offset: int) -> pa.RecordBatch:
+    """Rows of the table of documents, from the sequence and the token offset of the first one on."""
     ends = offset + np.cumsum(lengths)
     return pa.RecordBatch.from_arrays(
         [

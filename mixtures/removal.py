@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from mixtures.config import MixtureRecipe
 from mixtures.files import Inputs, document_files, note_files, read_inputs
+from mixtures.foreign import is_foreign
 from mixtures.indexed import IndexedReader
 from mixtures.lineage import Horizon, Place, find_documents, horizon_of, samples_of
 from mixtures.lock import NAME, SUFFIXES, Lock, check_files, read_lock
@@ -97,8 +98,9 @@ def _prepare(lock: Lock, inputs: Inputs, folder: str, way: Way, horizon: Horizon
         hint = "Remove without --mask."
         raise TokenizerError(f"the tokenizer has no {MASK} to mask with.", where=inputs.tokenizer_path, hint=hint)
     left = _corpus_ids(inputs)
-    gone = {name: _missing(name, join(folder, group.file), left.get(name)) for name, group in lock.groups.items()}
-    strangers = sorted(set(left) - set(lock.groups))
+    ours = {name: group for name, group in lock.groups.items() if not is_foreign(join(folder, group.file))}
+    gone = {name: _missing(name, join(folder, group.file), left.get(name)) for name, group in ours.items()}
+    strangers = sorted(set(left) - set(ours))
     if strangers:
         raise StaleDataError(f"the corpus has a group '{strangers[0]}' that is not in the mixture.", hint=_AGAIN)
     if not any(left.values()):
@@ -111,7 +113,7 @@ def _prepare(lock: Lock, inputs: Inputs, folder: str, way: Way, horizon: Horizon
     samples = samples_of(places, folder, horizon)
     groups: dict[str, Any] = {}
     shutil.rmtree(_staging(folder), ignore_errors=True)
-    for name, group in lock.groups.items():
+    for name, group in ours.items():
         facts = {"documents": group.documents, "tokens": group.tokens,
                  "files": {suffix: asdict(entry) for suffix, entry in group.files.items()}}  # fmt: skip
         sequences = [sequence for _, sequence in gone[name]]
@@ -123,7 +125,7 @@ def _prepare(lock: Lock, inputs: Inputs, folder: str, way: Way, horizon: Horizon
     return {
         "corpus": inputs.corpus.fingerprint, "way": way, "groups": groups, "horizon": asdict(horizon),
         "places": [asdict(place) for place in places], "samples": samples, "mixture": lock.fingerprint,
-        "moves": [group.file + suffix for name, group in lock.groups.items() if gone[name] and name in groups
+        "moves": [group.file + suffix for name, group in ours.items() if gone[name] and name in groups
                   for suffix in SUFFIXES],
     }  # fmt: skip
 

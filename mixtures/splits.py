@@ -25,7 +25,7 @@ from mixtures.blend import normalise
 from mixtures.order import Variant
 from roots_pipeline.core.errors import MixtureError
 
-SIDES = ("train", "validation")
+SIDES = ("train", "validation", "test")
 
 
 def range_boundaries(text: str, sequences: int) -> tuple[int, int]:
@@ -112,23 +112,48 @@ def held_out(hashes: npt.NDArray[np.uint64], share: float) -> npt.NDArray[np.boo
     return mask
 
 
+def sides_by_hash(hashes: npt.NDArray[np.uint64], share: float, test: float) -> dict[str, npt.NDArray[np.bool_]]:
+    """Masks of `train`, `validation` (the lowest hashes) and `test` (the highest).
+
+    A group trains on at least one document; a test has at least one if validation leaves two.
+    """
+    if not 0 <= share + test < 1:
+        raise MixtureError(
+            f"shares of {share} for validation and {test} for a test cannot be held out.",
+            hint="Leave something to train on: choose shares that add up to less than 1.",
+        )
+    validation = held_out(hashes, share)
+    tested = np.zeros(len(hashes), bool)
+    if test > 0:
+        places = np.flatnonzero(~validation)
+        # The share is one of all documents: those with the lowest hashes are gone already.
+        tested[places] = hashes[places].astype(np.float64) >= (1 - test) * 2.0**64
+        if len(places) > 1 and not tested.any():
+            tested[places[np.argmax(hashes[places])]] = True
+        if tested[places].all() and len(places):
+            tested[places[np.argmin(hashes[places])]] = False
+    return {"train": ~validation & ~tested, "validation": validation, "test": tested}
+
+
 def sequences_of(
     split: Mapping[str, Any], side: str, prefix: str, sequences: int, variant: Variant
 ) -> npt.NDArray[np.int64]:
-    """The sequences of `train` or `validation` in a group's files, rising.
+    """The sequences of `train`, `validation` or `test` in a group's files, rising.
 
-    `split` is the split section of a recipe: `method` hash (with `share`), range (with `train` and
-    `validation`) or comma (with `parts`). Only hash reads a file, `<prefix>.documents.parquet`.
+    `split` is the split section of a recipe: `method` hash (with `share`, and `test` if there is one), range (with
+    `train`, `validation`, perhaps `test`) or comma (with `parts`). Only hash reads a file,
+    `<prefix>.documents.parquet`.
     """
     if side not in SIDES:
-        raise MixtureError(f"there is no side '{side}' of a split.", hint=f"Use {' or '.join(SIDES)}.")
+        raise MixtureError(f"there is no side '{side}' of a split.", hint=f"Use {', '.join(SIDES)}.")
     if split["method"] == "hash":
         column = pq.read_table(f"{prefix}.documents.parquet", columns=["split_hash"]).column(0)
-        mask = held_out(column.to_numpy(), split["share"])
-        return np.flatnonzero(mask if side == "validation" else ~mask)
+        return np.flatnonzero(sides_by_hash(column.to_numpy(), split["share"], split.get("test", 0.0))[side])
     if split["method"] == "comma":
         text = split["parts"]
         bounds = comma_boundaries(text, sequences, variant)[SIDES.index(side)] or (0, 0)
+    elif split.get(side) is None:
+        return np.empty(0, np.int64)
     else:
         text = split[side]
         bounds = range_boundaries(text, sequences)

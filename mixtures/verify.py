@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from mixtures.dataset import BlendedDataset
+from mixtures.foreign import is_foreign
 from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
 from roots_pipeline.core.errors import StaleDataError
@@ -71,9 +72,11 @@ def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
         if int(block.min()) < 0 or int(block.max()) >= lock.vocab_size:
             bad = start + int(np.argmax((block < 0) | (block >= lock.vocab_size)))
             raise _wrong(prefix, f"token {bad} is {int(reader.tokens[bad])}, the vocabulary has {lock.vocab_size}")
-    ends = reader.offsets // reader.dtype.itemsize + reader.lengths - 1
-    wrong = np.flatnonzero((reader.lengths == 0) | (reader.tokens[ends] != lock.end_of_text))
-    if len(wrong):
+    wrong = np.flatnonzero(reader.lengths == 0)
+    if not len(wrong) and len(reader):
+        ends = reader.offsets // reader.dtype.itemsize + reader.lengths - 1
+        wrong = np.flatnonzero(reader.tokens[ends] != lock.end_of_text)
+    if len(wrong) and not is_foreign(prefix):
         raise _wrong(prefix, f"document {wrong[0]} does not end with token {lock.end_of_text}")
     table = pq.read_table(f"{prefix}.documents.parquet", columns=["sequence", "offset", "tokens"])
     expected: dict[str, IntArray] = {

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mixtures.config import MixtureRecipe
 from mixtures.files import Inputs, read_inputs, write_files
+from mixtures.foreign import adopt_groups
 from mixtures.indexed import IndexedReader, token_dtype
 from mixtures.join import file_name
 from mixtures.lock import NAME, SUFFIXES, FileFacts, GroupFacts, Lock, write_lock
@@ -47,6 +49,7 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
         inputs = read_inputs(run)
         _say_if_older(inputs, progress)
         groups = write_files(inputs, folder, engine, recipe.keep_pieces)
+        groups |= adopt_groups(recipe.foreign, groups, folder, inputs.vocabulary.size)
         lock, unmatched = make_lock(recipe, inputs, groups, folder)
         _finish(lock, recipe, inputs, folder)
         note_history(folder, started, step="mixture", groups=len(lock.groups))
@@ -74,7 +77,7 @@ def make_lock(
 
     Raises MixtureError for what cannot be drawn.
     """
-    split = recipe.split.model_dump(mode="json")
+    split = recipe.split.model_dump(mode="json", exclude_defaults=True)
     sides = {name: _count_sides(split, recipe, join(folder, file_name(name))) for name in groups}
     train_tokens = {name: train[1] for name, (train, _) in sides.items()}
     weights, unmatched = choose_weights(recipe.weights, train_tokens)
@@ -103,15 +106,18 @@ def make_lock(
 def _count_sides(split: dict[str, Any], recipe: MixtureRecipe, prefix: str) -> list[tuple[int, int]]:
     """Documents and tokens for training and for validation."""
     reader = IndexedReader(prefix)
-    sides = [sequences_of(split, side, prefix, len(reader), recipe.variant) for side in SIDES]
-    shared = np.intersect1d(sides[0], sides[1])
-    if len(shared):
-        raise MixtureError(
-            f"{len(shared)} documents are on both sides of the split, the first is number {shared[0]}.",
-            where=prefix,
-            hint="Let `validation` begin where `train` ends.",
-        )
-    return [(len(side), int(np.sum(reader.lengths[side], dtype=np.int64))) for side in sides]
+    sides = {side: sequences_of(split, side, prefix, len(reader), recipe.variant) for side in SIDES}
+    for one, other in combinations(SIDES, 2):
+        shared = np.intersect1d(sides[one], sides[other])
+        if len(shared):
+            raise MixtureError(
+                f"{len(shared)} documents are both for {one} and for {other}, the first is number {shared[0]}.",
+                where=prefix,
+                hint=f"Let `{other}` begin where `{one}` ends.",
+            )
+    return [
+        (len(sides[side]), int(np.sum(reader.lengths[sides[side]], dtype=np.int64))) for side in ("train", "validation")
+    ]
 
 
 def _finish(lock: Lock, recipe: MixtureRecipe, inputs: Inputs, folder: str) -> None:

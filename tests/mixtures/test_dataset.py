@@ -229,8 +229,8 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
         BlendedDataset(path, "train", 20, groups=["web.de"])
     with pytest.raises(MixtureError, match="0 samples"):
         BlendedDataset(path, "train", 0)
-    with pytest.raises(MixtureError, match="no side 'test'"):
-        BlendedDataset(path, "test", 5)
+    with pytest.raises(MixtureError, match="no side 'dev'"):
+        BlendedDataset(path, "dev", 5)
     with pytest.raises(MixtureError, match="has both a weight and tokens"):
         BlendedDataset(path, "train", 5, groups=["web.fr"])
     with pytest.raises(StaleDataError, match="there is no mixture here"):
@@ -242,3 +242,24 @@ def test_three_hundred_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     groups = numbered_groups({f"web.{number:03d}": [20, 30] for number in range(300)})
     dataset = BlendedDataset(build_mixture(tmp_path, groups, split=ALL_TRAIN), "train", 900)
     assert Counter(dataset.location(number)[0] for number in range(900)) == dict.fromkeys(groups, 3)
+
+
+def test_a_test_side_is_never_trained_on(tmp_path: Path) -> None:
+    split = {"method": "hash", "share": 0.2, "test": 0.2}
+    path = build_mixture(tmp_path, numbered_groups({"a.en": [9] * 30, "b.en": [5]}), split=split, sequence_length=4)
+    seen = {}
+    for side in ("train", "validation", "test"):
+        dataset = BlendedDataset(path, side, 200)
+        seen[side] = {int(token) for number in range(200) for token in dataset[number]}
+    assert not seen["test"] & seen["train"] and not seen["test"] & seen["validation"] and seen["test"]
+    assert BlendedDataset(path, "test", 3).names == ("a.en",)  # b has only one document, and trains on it
+    with pytest.raises(MixtureError, match="tokens for test"):
+        BlendedDataset(path, "test", 3, groups=["b.en"])
+
+
+def test_held_out_data_of_a_group_without_weight(tmp_path: Path) -> None:
+    path = build_mixture(tmp_path, numbered_groups({"a.en": [9] * 30, "b.en": [5] * 9}), {"a.en": 1.0, "b.en": 0.0})
+    assert BlendedDataset(path, "validation", 3).names == ("a.en",)
+    assert BlendedDataset(path, "validation", 3, groups=["b.en"]).names == ("b.en",)
+    with pytest.raises(MixtureError, match="no group has both"):
+        BlendedDataset(path, "train", 3, groups=["b.en"])

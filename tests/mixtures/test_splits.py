@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixtures.join import split_hashes
 from mixtures.order import Variant
-from mixtures.splits import check_boundaries, comma_boundaries, held_out, range_boundaries, sequences_of
+from mixtures.splits import check_boundaries, comma_boundaries, held_out, range_boundaries, sequences_of, sides_by_hash
 from roots_pipeline.core.errors import MixtureError
 from tests.mixtures.golden import load
 
@@ -59,8 +59,12 @@ def test_range_and_comma_sides() -> None:
     comma = {"method": "comma", "parts": "969,30,1"}
     assert len(sequences_of(comma, "validation", "", 1000, "megatron_core")) == 30
     assert len(sequences_of({"method": "comma", "parts": "1"}, "validation", "", 10, "megatron_core")) == 0
-    with pytest.raises(MixtureError, match="no side 'test'"):
-        sequences_of(comma, "test", "", 10, "bigscience")
+    assert sequences_of(comma, "test", "", 1000, "megatron_core").tolist() == [999]
+    assert len(sequences_of(split, "test", "", 100, "bigscience")) == 0
+    split |= {"validation": "0.95:0.98", "test": "0.98:1"}
+    assert sequences_of(split, "test", "", 100, "bigscience").tolist() == [98, 99]
+    with pytest.raises(MixtureError, match="no side 'dev'"):
+        sequences_of(comma, "dev", "", 10, "bigscience")
 
 
 @settings(deadline=None)
@@ -76,6 +80,27 @@ def test_hash_split(ids: list[str], share: float) -> None:
     for keep in (slice(0, len(ids) // 2), slice(len(ids) // 2, None)):
         part = held_out(hashes[keep], share)
         assert np.sum(part != mask[keep]) <= 2
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(), unique=True, max_size=60), st.floats(0, 0.5), st.floats(0, 0.499))
+def test_three_sides(ids: list[str], share: float, test: float) -> None:
+    hashes = split_hashes(pa.array(ids, pa.string()))
+    sides = sides_by_hash(hashes, share, test)
+    assert np.array_equal(sum(mask.astype(int) for mask in sides.values()), np.ones(len(ids)))
+    assert np.array_equal(sides["validation"], held_out(hashes, share))  # a test does not move it
+    assert sides["train"].any() == bool(ids)
+    if test > 0 and np.sum(~sides["validation"]) > 1:
+        assert sides["test"].any()
+    if test == 0:
+        assert not sides["test"].any()
+    with pytest.raises(MixtureError, match="add up to less than 1"):
+        sides_by_hash(hashes, 0.5, 0.5)
+
+
+def test_shares_of_three_sides() -> None:
+    sides = sides_by_hash(split_hashes(pa.array([str(number) for number in range(20_000)])), 0.05, 0.1)
+    assert 900 < sides["validation"].sum() < 1100 and 1850 < sides["test"].sum() < 2150
 
 
 def test_hash_split_is_a_fair_sample() -> None:

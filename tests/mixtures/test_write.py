@@ -219,7 +219,7 @@ def test_the_code_that_decides_the_files(project: Path) -> None:
         ({"weights": {"rule": "explicit", "weights": {"*": -1}}}, MixtureError, r"weight of \* is -1"),
         ({"weights": {"rule": "preset", "name": "rots"}}, MixtureError, "Did you mean 'roots'"),
         ({"weights": {"rule": "preset", "name": "roots"}}, MixtureError, "no group matches"),
-        ({"split": {"method": "range", "train": "0:0.9", "validation": "0.8:1"}}, MixtureError, "on both sides"),
+        ({"split": {"method": "range", "train": "0:0.9", "validation": "0.8:1"}}, MixtureError, "for train and for va"),
         ({"split": {"method": "comma", "parts": "0,0,0"}}, MixtureError, r"add up to 0\.0"),
     ],
 )
