@@ -1,4 +1,4 @@
-"""Commands of the training package: `python -m train run | generate | export | import | convert | slurm`.
+"""Commands of the training package: `python -m train run | generate | export | import | convert | slurm | plan`.
 
 Examples:
 
@@ -31,6 +31,10 @@ def run(
     stop_after: Annotated[
         int | None, typer.Option(min=1, help="Save and stop after so many steps of this call.")
     ] = None,
+    exit_minutes: Annotated[
+        float | None, typer.Option(min=0, help="Save and stop after so many minutes of this call.")
+    ] = None,
+    restarts: Annotated[int, typer.Option(min=0, help="Start failed processes again so many times.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Train, continuing from the newest complete checkpoint."""
@@ -41,20 +45,24 @@ def run(
     share_processor()
     progress = Progress(quiet=quiet)
     if is_worker():
-        work(plan(recipe, folder, world_size()), progress, stop_after)
+        work(plan(recipe, folder, world_size()), progress, stop_after, exit_minutes)
         return
     job = plan(recipe, folder, processes)
     if is_finished(job, progress.say):
         progress.say("This run has already finished; nothing to do.")
         return
+    if job.kill_switch.exists():
+        progress.say(f"{job.kill_switch} exists, so nothing was trained. Delete it and run this again to go on.")
+        return
     with lock_folder(str(job.folder)):
         if processes == 1:
-            work(job, progress, stop_after)
+            work(job, progress, stop_after, exit_minutes)
             return
         job.sources()  # builds the index arrays once, not once per process
         command = ["train", "run", "--recipe", recipe, "--run", str(folder)]
         command += ["--stop-after", str(stop_after)] if stop_after else []
-        code = run_workers(processes, command + ["--quiet"] * quiet)
+        command += ["--exit-minutes", str(exit_minutes)] if exit_minutes is not None else []
+        code = run_workers(processes, command + ["--quiet"] * quiet, restarts=restarts)
     if code:
         raise typer.Exit(code)
 
@@ -164,6 +172,7 @@ def slurm(
     partition: Annotated[str, typer.Option(help="Slurm's partition.")] = "",
     constraint: Annotated[str, typer.Option(help="Features the nodes must have, for example a100.")] = "",
     exclude: Annotated[str, typer.Option(help="Nodes to leave out.")] = "",
+    spares: Annotated[int, typer.Option(min=0, help="Further nodes that wait for one to fail.")] = 0,
     python: Annotated[str, typer.Option(help="The Python of the nodes.")] = ".venv/bin/python",
 ) -> None:
     """Print a script for sbatch that trains a recipe on one or many nodes, from this folder."""
@@ -172,8 +181,36 @@ def slurm(
     from train.slurm import Cluster, slurm_script
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
-    cluster = Cluster(nodes, gpus, cpus, hours, account, partition, constraint, exclude)
+    cluster = Cluster(nodes, gpus, cpus, hours, account, partition, constraint, exclude, spares)
     print(slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python), end="")
+
+
+@app.command("plan")
+def plan_(
+    recipe: Annotated[str, typer.Argument(help="Name of a built-in recipe or path of a YAML file.")],
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs of the whole run.")] = 8,
+    gpu: Annotated[str, typer.Option(help="Kind of GPU, one of train/hardware.yaml or of --hardware.")] = "a100-80gb",
+    vocabulary: Annotated[int, typer.Option(min=1, help="Rows of the embedding, padding included.")] = 250_880,
+    hardware: Annotated[Path | None, typer.Option(help="A file like train/hardware.yaml.")] = None,
+    layouts: Annotated[int, typer.Option(min=1, help="Layouts to show.")] = 8,
+    pue: Annotated[float, typer.Option(min=1.0, help="Power usage effectiveness of the building.")] = 1.2,
+    grams_per_kwh: Annotated[float, typer.Option(min=0.0, help="Grams of CO2 a kWh.")] = 57.0,
+    node_mtbf_hours: Annotated[float, typer.Option(min=1.0, help="Hours between failures of one node.")] = 8000.0,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """What training a recipe takes on some GPUs: memory, layouts, time, energy, checkpoints. Starts nothing."""
+    import orjson
+
+    from roots_pipeline.core.recipe import load_section
+    from train.config import RECIPES, TrainConfig
+    from train.planner.costs import Assumptions
+    from train.planner.hardware import BUILT_IN, load_hardware
+    from train.planner.sheet import as_facts, as_text, plan_run
+
+    config = load_section(recipe, "train", TrainConfig, RECIPES)
+    assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours)
+    sheet = plan_run(config, vocabulary, gpus, load_hardware(gpu, hardware or BUILT_IN), assumed)
+    print(orjson.dumps(as_facts(sheet, layouts)).decode() if as_json else as_text(sheet, layouts))
 
 
 if __name__ == "__main__":

@@ -23,15 +23,20 @@ from roots_pipeline.core.errors import RootbloomError, StorageError
 from roots_pipeline.core.storage import read_json, write_bytes, write_json
 from train.background import Files, write_files
 from train.duplicates import check_duplicates
+from train.health import check_space
 from train.parallel.backend import quiet_deepspeed
 from train.parallel.topology import Place
 from train.reshard import describe_parameters, load_into
 from train.saved import (
     HIDDEN,
+    KEPT,
     PREFIX,
+    SKIPPED,
+    UNDONE,
     Saved,
     broken_because,
     check_continues,
+    has_seen_skipped,
     newest_first,
     read_saved,
     skip_message,
@@ -54,9 +59,12 @@ class Checkpoints:
         keep_every: int = 0,
         keep_hours: float = 0.0,
         background: bool = False,
+        needed_bytes: int = 0,
     ) -> None:
+        """`needed_bytes` must be free on the disk before a save begins."""
         self.folder, self._place, self._identity = folder, place, identity
         self._kept = {"keep": keep, "keep_every": keep_every, "keep_hours": keep_hours}
+        self._needed = needed_bytes
         self._background, self._files = background, Files(copies=background)
         self._origin: str | None = None
         self._described: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
@@ -74,11 +82,7 @@ class Checkpoints:
         self.wait()
         check_duplicates(engine.module, self._place)
         hidden, final = self.folder / f"{HIDDEN}{step:08d}", self.folder / f"{PREFIX}{step:08d}"
-        if self._place.leads:
-            for leftover in self.folder.glob(f"{HIDDEN}*"):
-                shutil.rmtree(leftover)
-            hidden.mkdir(parents=True)
-        dist.barrier()
+        self._prepare(hidden)
         self._collect(engine, hidden, step, samples)
         parameters, shards = self._describe(engine, hidden)
         saved = Saved(
@@ -99,6 +103,33 @@ class Checkpoints:
         if not self._background:
             self.wait()
         return final
+
+    def _prepare(self, hidden: Path) -> None:
+        """Clear away what is unfinished and make the folder, if there is room; raises StorageError everywhere."""
+        problem: list[Any] = [None]
+        if self._place.leads:
+            for leftover in self.folder.glob(f"{HIDDEN}*"):
+                shutil.rmtree(leftover)
+            hidden.mkdir(parents=True)
+            try:
+                check_space(self.folder, self._needed)
+            except StorageError as error:
+                problem[0] = (error.message,), {"where": error.where, "hint": error.hint}
+                hidden.rmdir()
+        dist.broadcast_object_list(problem, src=0)
+        if problem[0] is not None:
+            raise StorageError(*problem[0][0], **problem[0][1])
+
+    def keep_newest(self) -> None:
+        """The newest complete checkpoint is never removed from now on."""
+        self.wait()
+        if self._place.leads and (folder := next(newest_first(self.folder), None)) is not None:
+            (folder / KEPT).touch()
+
+    def skip(self, ranges: list[list[int]]) -> None:
+        """From now on the run passes over these samples; `restore` then goes back to before the first new one."""
+        self.wait()
+        self._identity = {**self._identity, SKIPPED: ranges}
 
     def _collect(self, engine: Any, hidden: Path, step: int, samples: int) -> None:
         info = engine.module.universal_checkpoint_info()
@@ -150,7 +181,8 @@ class Checkpoints:
             read_saved(folder)[0] for folder in newest_first(self.folder) if not broken_because(folder, hashes=False)
         ]
         # What claims a later step is damaged, or it would have been continued: it must not push out what is whole.
-        for saved in to_forget([one for one in complete if one.step <= step], **self._kept):  # type: ignore[arg-type]
+        own = [one for one in complete if one.step <= step and not (one.folder / KEPT).exists()]
+        for saved in to_forget(own, **self._kept):  # type: ignore[arg-type]
             doomed = saved.folder.with_name(f"{HIDDEN}{saved.folder.name}")
             saved.folder.rename(doomed)  # out of sight first: half of a deleted checkpoint is none
             shutil.rmtree(doomed)
@@ -177,10 +209,16 @@ class Checkpoints:
 
     def restore(self, engine: Any, say: Callable[[str], None]) -> tuple[int, int]:
         """Continue from the newest complete checkpoint; returns (step, samples), zeros for a fresh start."""
-        saved = self._newest(say)
+        saved, undone = self._newest(say)
         if saved is None:
             return 0, 0
         check_continues(saved, self._identity)
+        if self._place.leads:
+            for folder in undone:
+                aside = folder.with_name(f"{UNDONE}{folder.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
+                say(f"{folder.name} has seen samples that are now passed over; it is called {aside.name} now.")
         self._equip(engine)
         if saved.layout == self._place.layout:
             with quiet_deepspeed():
@@ -193,19 +231,29 @@ class Checkpoints:
         say(f"Continuing after step {saved.step} ({saved.samples:,} samples) from {saved.folder.name}{said}.")
         return saved.step, saved.samples
 
-    def _newest(self, say: Callable[[str], None]) -> Saved | None:
-        """The newest complete checkpoint; the processes share the work of hashing its files."""
+    def _newest(self, say: Callable[[str], None]) -> tuple[Saved | None, list[Path]]:
+        """The newest complete checkpoint, and newer ones that have seen samples which are now passed over.
+
+        The processes share the work of hashing its files. If all have seen such samples, the oldest is returned: it
+        will be refused.
+        """
         folders: list[Any] = [list(newest_first(self.folder)) if self._place.leads else None]
         dist.broadcast_object_list(folders, src=0)
         place = self._place
+        undone: list[Path] = []
+        saved = None
         for folder in folders[0]:
             reasons: list[str | None] = [None] * place.layout.processes
             dist.all_gather_object(reasons, broken_because(folder, share=(place.rank, place.layout.processes)))
             reason = next((one for one in reasons if one is not None), None)
-            if reason is None:
-                return read_saved(folder)[0]
-            say(skip_message(folder, reason))
-        return None
+            if reason is not None:
+                say(skip_message(folder, reason))
+                continue
+            saved = read_saved(folder)[0]
+            if not has_seen_skipped(saved, self._identity):
+                return saved, undone
+            undone.append(folder)
+        return saved, []
 
 
 def _note(rank: int) -> str:

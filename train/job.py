@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mixtures.dataset import BlendedDataset
 from mixtures.lock import check_files, check_inputs, read_lock
@@ -20,11 +20,17 @@ from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.recipe import load_section
 from roots_pipeline.core.storage import fingerprint
 from train.config import RECIPES, TrainConfig
-from train.model.shape import model_flops_per_token, parameter_count
+from train.incidents import all_skips
+from train.model.shape import checkpoint_bytes, hardware_flops_per_token, model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
-from train.saved import check_continues, newest_complete
+from train.saved import newest_complete, newest_to_continue
 from train.skips import Skips, count_steps
 from train.validation import ValidationSet, open_validation, token_bytes
+
+if TYPE_CHECKING:
+    from train.checkpoint import Checkpoints
+    from train.monitor import Monitor
+    from train.parallel.topology import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,12 @@ class Job:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+    @property
+    def kill_switch(self) -> Path:
+        """The file that makes the run save and stop."""
+        named = self.config.operations.kill_switch
+        return Path(named) if named else self.folder / "STOP"
 
     @property
     def lock(self) -> str:
@@ -70,8 +82,8 @@ class Job:
 
     @property
     def skips(self) -> Skips:
-        """The samples that are passed over."""
-        return self.config.skips()
+        """The samples that are passed over, because the recipe says so or after a roll-back."""
+        return all_skips(self.folder, self.config.skips())
 
 
 def plan(recipe: str, run: Path, processes: int | None) -> Job:
@@ -89,9 +101,7 @@ def plan(recipe: str, run: Path, processes: int | None) -> Job:
     vocabulary = int(tokenizer.counts["padded_vocab_size"])
     config.check_vocabulary(vocabulary)
     job = Job(run, config, layout, vocabulary, lock.fingerprint, tokenizer.fingerprint)
-    saved = newest_complete(job.checkpoints, lambda _: None, hashes=False)
-    if saved is not None:
-        check_continues(saved, job.identity())
+    newest_to_continue(job.checkpoints, job.identity())
     return job
 
 
@@ -123,38 +133,79 @@ def is_finished(job: Job, say: Callable[[str], None]) -> bool:
     return False
 
 
-def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
-    """Train as one of the processes; `stop_after` limits the steps of this call."""
-    from train.checkpoint import Checkpoints
+def work(
+    job: Job, progress: Progress, stop_after: int | None = None, exit_minutes: float | None = None
+) -> None:
+    """Train as one of the processes; `stop_after` and `exit_minutes` limit the steps and the time of this call."""
     from train.engine import build_engine
     from train.launch import flush_denormals
     from train.loop import Trainer
-    from train.monitor import Monitor, matmul_peak
+    from train.monitor import matmul_peak
     from train.parallel.topology import connect
+    from train.stopping import StopRequests
+    from train.watchdog import Watchdog, heartbeat, neighbours
 
-    started, config = time.time(), job.config
+    started, config, facts = time.time(), job.config, dict[str, Any]()
+    watch, stops = config.operations, StopRequests(job.kill_switch, exit_minutes)
     flush_denormals()
-    place = connect(job.layout)
-    training, validation = job.sources()
-    engine = build_engine(config, job.vocabulary, place)
-    shape = config.shape(job.vocabulary)
-    peak = matmul_peak(place.device, config.precision)
-    monitor = None
+    place = connect(job.layout, watch.collective_minutes)
+    stops.listen()
+    monitor: Monitor | None = None
+    beat = heartbeat(job.folder, lambda: facts) if place.leads else None
+    watchdog = Watchdog(
+        job.folder, place.rank, 60.0 * watch.hang_minutes, neighbours(), beat, watch.heartbeat_seconds
+    )  # fmt: skip
+    watchdog.start()
+    try:
+        training, validation = job.sources()
+        engine = build_engine(config, job.vocabulary, place)
+        peak = matmul_peak(place.device, config.precision)
+        if place.leads:
+            monitor = _monitor(job, progress, peak, place.device.type)
+        lengths = token_bytes(job.run / "tokenizer" / "tokenizer.json") if place.leads else None
+        trainer = Trainer(
+            config, engine, place, training, validation, _checkpoints(job, place), monitor, stop_after, lengths,
+            job.skips, stops, watchdog, facts,
+        )  # fmt: skip
+        step, samples = trainer.run()
+    finally:
+        watchdog.stop()
+        stops.close()
     if place.leads:
-        job.folder.mkdir(parents=True, exist_ok=True)
-        progress.say(
-            f"Training a {shape.title} of {parameter_count(shape):,} parameters on {job.layout.processes} "
-            f"process{'es' * (job.layout.processes > 1)} ({job.layout}), {config.precision} on {place.device}.",
-            parameters=parameter_count(shape),
-        )
-        monitor = Monitor(
-            job.folder,
-            progress,
-            log_every=config.log_every,
-            peak=peak,
-            flops_per_token=model_flops_per_token(shape, config.sequence_length),
-        )
-    checkpoints = Checkpoints(
+        if step == job.steps:
+            _finish(job, step, samples)
+        note_history(str(job.folder), started, step=step, samples=samples, processes=job.layout.processes)
+
+
+def _monitor(job: Job, progress: Progress, peak: float, device: str) -> Monitor:
+    from train.monitor import Monitor
+
+    config, processes = job.config, job.layout.processes
+    shape = config.shape(job.vocabulary)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    progress.say(
+        f"Training a {shape.title} of {parameter_count(shape):,} parameters on {processes} "
+        f"process{'es' * (processes > 1)} ({job.layout}), {config.precision} on {device}.",
+        parameters=parameter_count(shape),
+    )
+    recomputed = config.activation_checkpointing == "full"
+    return Monitor(
+        job.folder,
+        progress,
+        log_every=config.log_every,
+        peak=peak,
+        flops_per_token=model_flops_per_token(shape, config.sequence_length),
+        hardware_flops_per_token=hardware_flops_per_token(shape, config.sequence_length, recomputed=recomputed),
+        processes=processes,
+        wandb=config.operations.wandb,
+    )
+
+
+def _checkpoints(job: Job, place: Place) -> Checkpoints:
+    from train.checkpoint import Checkpoints
+
+    config = job.config
+    return Checkpoints(
         job.checkpoints,
         place,
         job.identity(),
@@ -162,27 +213,26 @@ def work(job: Job, progress: Progress, stop_after: int | None = None) -> None:
         keep_every=config.keep_every,
         keep_hours=config.keep_hours,
         background=config.save_in_background,
+        needed_bytes=checkpoint_bytes(parameter_count(config.shape(job.vocabulary)), config.precision),
     )
-    lengths = token_bytes(job.run / "tokenizer" / "tokenizer.json") if place.leads else None
-    trainer = Trainer(
-        config, engine, place, training, validation, checkpoints, monitor, stop_after, lengths, job.skips
-    )  # fmt: skip
-    step, samples = trainer.run()
-    if place.leads:
-        if step == job.steps:
-            counts = {
-                "steps": step,
-                "samples": samples,
-                "tokens": samples * config.sequence_length,
-                "parameters": parameter_count(shape),
-            }
-            write_manifest(
-                str(job.folder),
-                "train",
-                config=config.model_dump(mode="json"),
-                inputs={"mixture": job.mixture},
-                counts=counts,
-                fingerprint=fingerprint(job.identity()),
-                seeds={"model": config.seed},
-            )
-        note_history(str(job.folder), started, step=step, samples=samples, processes=job.layout.processes)
+
+
+def _finish(job: Job, step: int, samples: int) -> None:
+    """The manifest of a run that has come to its end."""
+    config = job.config
+    trained = samples - sum(end - first for first, end in job.skips.below(samples))
+    counts = {
+        "steps": step,
+        "samples": trained,
+        "tokens": trained * config.sequence_length,
+        "parameters": parameter_count(config.shape(job.vocabulary)),
+    }
+    write_manifest(
+        str(job.folder),
+        "train",
+        config=config.model_dump(mode="json"),
+        inputs={"mixture": job.mixture},
+        counts=counts,
+        fingerprint=fingerprint(job.identity()),
+        seeds={"model": config.seed},
+    )

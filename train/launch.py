@@ -9,10 +9,14 @@ import logging
 import os
 import signal
 import sys
+from types import FrameType
 from uuid import uuid4
+
+import psutil
 
 from roots_pipeline.core.errors import EngineError
 
+HUNG = 3  # exit code of a process that its watchdog ended
 USER_ERROR = 2  # exit code of a process that has already said what is wrong
 
 
@@ -49,9 +53,10 @@ def flush_denormals() -> None:
     torch.set_flush_denormal(True)
 
 
-def run_workers(processes: int, command: list[str]) -> int:
+def run_workers(processes: int, command: list[str], *, restarts: int = 0) -> int:
     """Run `python -m command...` in `processes` processes that find each other; returns 0 or USER_ERROR.
 
+    If one fails, all are started again, up to `restarts` times. SIGUSR1 is handed on to them.
     Raises EngineError if a process died without explaining itself.
     """
     # Imported here: a command that finds a mistake in a recipe need not wait for PyTorch.
@@ -61,18 +66,21 @@ def run_workers(processes: int, command: list[str]) -> int:
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    # Or processes that are started again find the addresses of the dead ones, and wait for them.
+    os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # its report repeats ours in twenty lines
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=processes,
         run_id=uuid4().hex,
-        max_restarts=0,
+        max_restarts=restarts,
         rdzv_backend="c10d",
         rdzv_endpoint="127.0.0.1:0",
         local_addr="127.0.0.1",
         monitor_interval=0.2,
     )
+    previous = signal.signal(signal.SIGUSR1, _hand_on)
     try:
         elastic_launch(config, sys.executable)("-m", *command)
     except SignalException as error:  # the processes have been told and have ended
@@ -85,10 +93,24 @@ def run_workers(processes: int, command: list[str]) -> int:
             f"process {rank} of {processes} {_how(failure.exitcode)}.",
             hint="Its own message is above. The same command continues from the last checkpoint.",
         ) from error
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
     return 0
 
 
+def _hand_on(number: int, frame: FrameType | None) -> None:
+    """Send a signal to the processes of the run; others that were started here do not expect it."""
+    for child in psutil.Process().children():
+        try:
+            if "RANK" in child.environ():
+                child.send_signal(number)
+        except psutil.Error:  # it has just ended
+            continue
+
+
 def _how(exit_code: int) -> str:
+    if exit_code == HUNG:
+        return "ended itself because nothing moved on; RUN/model/stacks tells where each process stood"
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     name = signal.Signals(-exit_code).name

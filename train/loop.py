@@ -1,30 +1,47 @@
-"""The training loop: read, step, evaluate, save, until the samples are used up.
+"""The training loop: read, step, evaluate, save, until the samples are used up or something says stop.
 
-The state of a run is the number of samples it has consumed. Learning rate, batch size, data and dropout
-follow from it, so a run that was stopped and continued gives the same losses, digit for digit, as one that
-was not.
+The state of a run is its position in the mixture's samples. Learning rate, batch size, data and dropout follow from it,
+so a run that was stopped and continued gives the same losses, digit for digit, as one that was not.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch.distributed as dist
 
 from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
 from train.data import SampleSource, micro_batches
+from train.health import slow_processes
+from train.incidents import documents_of, names, note_incident, note_roll_back, rolled_back
 from train.monitor import Monitor
 from train.parallel.topology import Place
 from train.precision import skipped_step
 from train.skips import Skips, count_steps
+from train.spikes import SpikeDetector
+from train.stopping import StopRequests, agree
 from train.validation import Counted, ValidationSet, count_tokens
+from train.watchdog import Watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one step gave, the same on all processes; `numbers` are its samples, `after` the position behind them."""
+
+    numbers: npt.NDArray[np.int64]
+    after: int
+    loss: float
+    norm: float
+    rate: float
+    seconds: float
 
 
 @dataclass(slots=True)
@@ -41,74 +58,178 @@ class Trainer:
     stop_after: int | None = None  # steps of this call; None: to the end
     token_bytes: npt.NDArray[np.int64] | None = None  # see train.validation; without it bits per byte are unknown
     skips: Skips = field(default_factory=Skips)
+    stops: StopRequests | None = None
+    watchdog: Watchdog | None = None
+    facts: dict[str, Any] = field(default_factory=dict)  # how far the run is, for the heartbeat
     _counted: dict[str, Counted] = field(default_factory=dict)  # known to the leading process
+    _snapshot: int = -(10**9)  # the last step that was saved because of a spike
+
+    @property
+    def folder(self) -> Path:
+        """RUN/model."""
+        return self.checkpoints.folder.parent
 
     def run(self) -> tuple[int, int]:
-        """Train to the end (or for `stop_after` steps) from the newest checkpoint; returns (step,
-        samples)."""
+        """Train to the end (or for `stop_after` steps, or until something says stop) from the newest checkpoint;
+        returns (step, position)."""
         try:
-            step, samples = self._train()
+            result = self._train()
             self.checkpoints.wait()
-            return step, samples
+            return result
         finally:
             self.checkpoints.settle()
 
     def _train(self) -> tuple[int, int]:
-        config = self.config
-        batch_size = config.batch_size()
-        total_steps = count_steps(batch_size, self.skips, config.train_samples)
-        step, samples = self.checkpoints.restore(self.engine, self._say)
-        last = total_steps if self.stop_after is None else min(total_steps, step + self.stop_after)
-        if self.monitor is not None:
-            self.monitor.start(step)
-            self._counted = {one.name: count_tokens(one, self.token_bytes) for one in self.validation}
+        config, detector = self.config, SpikeDetector(self.config.operations.spikes)
+        step, samples = self._begin(detector)
+        first = step
         if step == 0:
             self._evaluate(step, samples)
-        while step < last:
-            samples = self._train_step(step + 1, samples, batch_size(samples), total_steps)
-            step += 1
-            if step == total_steps or (config.evaluate_every and step % config.evaluate_every == 0):
+            if config.operations.spikes.action == "rollback":
+                self.checkpoints.save(self.engine, 0, 0)  # somewhere to go back to
+        while step < (last := self._last_step(first)):
+            self._is_alive(step, samples, last, f"in step {step + 1}")
+            outcome = self._step(step + 1, samples)
+            spike, reason = self._judge(detector, outcome)
+            if spike and self._goes_back(step + 1, outcome, reason):
+                step, samples = self._begin(detector)
+                continue
+            step, samples = step + 1, outcome.after
+            self._report(step, outcome, last)
+            stop = self._stop_reason()
+            if step == self._total or (config.evaluate_every and step % config.evaluate_every == 0):
+                self._is_alive(step, samples, last, f"evaluating after step {step}")
                 self._evaluate(step, samples)
-            if step == last or (config.save_every and step % config.save_every == 0):
+            snapshot = spike and self._wants_snapshot(step)
+            if stop or snapshot or step == last or (config.save_every and step % config.save_every == 0):
+                self._is_alive(step, samples, last, f"saving step {step}")
+                if snapshot:
+                    self.checkpoints.keep_newest()
                 self.checkpoints.save(self.engine, step, samples)
+                if snapshot:
+                    self.checkpoints.keep_newest()
+            if (every := config.operations.slow_check_every) and step % every == 0:
+                self._name_slow_processes(step)
+            if stop:
+                self._say(f"Saved and stopped after step {step}, because {stop}. The same command continues.")
+                break
         if self.monitor is not None:
             self.monitor.close()
         return step, samples
 
-    def _train_step(self, step: int, samples: int, batch: int, total_steps: int) -> int:
-        """Train on the next `batch` samples; returns the position after them."""
-        config = self.config
-        started = time.perf_counter()
+    @property
+    def _total(self) -> int:
+        return count_steps(self.config.batch_size(), self.skips, self.config.train_samples)
+
+    def _last_step(self, first: int) -> int:
+        return self._total if self.stop_after is None else min(self._total, first + self.stop_after)
+
+    def _begin(self, detector: SpikeDetector) -> tuple[int, int]:
+        """Continue from the newest checkpoint that the run may continue from."""
+        self._is_alive(0, 0, 0, "reading a checkpoint")
+        step, samples = self.checkpoints.restore(self.engine, self._say)
+        if self.monitor is not None:
+            self.monitor.start(step)
+            detector.reset(self.monitor.log, step)
+            if not self._counted:
+                self._counted = {one.name: count_tokens(one, self.token_bytes) for one in self.validation}
+        return step, samples
+
+    def _step(self, step: int, samples: int) -> Outcome:
+        """Train on the next batch."""
+        config, started = self.config, time.perf_counter()
+        batch = config.batch_size()(samples)
         numbers, after = self.skips.numbers(samples, batch), self.skips.end_of(samples, batch)
-        rate, decay = config.learning_rate()(samples), config.decay_of_weights()(samples)
         if self.engine.train_batch_size() != batch:
             self.engine.set_train_batch_size(batch)
+        rate = config.learning_rate()(samples)
         for group in self.engine.optimizer.param_groups:
             group["lr"] = rate
-        self.engine.optimizer.param_groups[0]["weight_decay"] = decay  # matrices; see train.optimizer
+        # Matrices; see train.optimizer.
+        self.engine.optimizer.param_groups[0]["weight_decay"] = config.decay_of_weights()(samples)
         self.engine.module.begin_step(numbers)
         loss = float(self.engine.train_batch(self._batches(self.training, numbers)))
         norm = float(self.engine.get_global_grad_norm())
-        if not (math.isfinite(loss) and math.isfinite(norm)) and not skipped_step(config.precision, self.engine):
-            raise TrainingError(
-                f"the loss became {loss} (gradient norm {norm}) in step {step}, which read samples {numbers[0]} to "
-                f"{numbers[-1]}.",
-                hint="Lower train.lr or use more train.warmup_samples; a run continues from its last checkpoint.",
-            )
+        return Outcome(numbers, after, loss, norm, rate, time.perf_counter() - started)
+
+    def _judge(self, detector: SpikeDetector, outcome: Outcome) -> tuple[bool, str]:
+        """Whether the step was out of the ordinary: the leading process decides, all know."""
+        reason = None
+        if self.monitor is not None and not skipped_step(self.config.precision, self.engine):
+            reason = detector.judge(outcome.loss, outcome.norm)
+        return agree([reason is not None], self.place.device)[0], reason or ""
+
+    def _goes_back(self, step: int, outcome: Outcome, reason: str) -> bool:
+        """Note the incident; whether the run has been set to go on from before it, without its samples.
+
+        Raises TrainingError if the loss is no number and the run does not go back, or has gone back too often.
+        """
+        spikes, numbers = self.config.operations.spikes, outcome.numbers
+        broken = not np.isfinite([outcome.loss, outcome.norm]).all()
+        where = f"in step {step}, which read samples {numbers[0]} to {numbers[-1]}"
+        documents, path = [], None
         if self.monitor is not None:
-            tokens, seconds = batch * config.sequence_length, time.perf_counter() - started
+            documents = documents_of(self.training, numbers)
+            path = note_incident(self.folder, step, reason, numbers, documents)
+            if not broken:
+                self.monitor.incident(step, outcome.after, f"{reason} ({where}; see {path.name} in incidents)")
+        going = spikes.action == "rollback"
+        done = len(rolled_back(self.folder)) if going else 0
+        if (going and done >= spikes.most_rollbacks) or (broken and not going):
+            of_documents = f" of {names(documents)}" if documents else ""
+            hint = "Lower train.lr or use more train.warmup_samples; a run continues from its last checkpoint."
+            if going:
+                hint = f"It went back {done} times already (operations.spikes.most_rollbacks)."
+            raise TrainingError(
+                f"the loss became {outcome.loss} (gradient norm {outcome.norm}) {where}{of_documents}.",
+                where=str(path) if path else None,
+                hint=hint,
+            )
+        if not going:
+            return False
+        first = max(0, int(numbers[0]) - spikes.margin_samples)
+        end = int(numbers[-1]) + 1 + spikes.margin_samples
+        self.checkpoints.wait()
+        dist.barrier()  # all have read what was rolled back before
+        if self.place.leads:
+            note_roll_back(self.folder, {"first": first, "end": end, "step": step, "reason": reason})
+        self.skips = self.skips.and_also(first, end)
+        self.checkpoints.skip([list(one) for one in self.skips.ranges])
+        self._say(f"Going back and passing over samples {first} to {end - 1}: {reason}.")
+        return True
+
+    def _wants_snapshot(self, step: int) -> bool:
+        """Whether the checkpoint before this step and the state after it are to be kept: once for one spike."""
+        spikes = self.config.operations.spikes
+        if spikes.action != "snapshot" or step - self._snapshot <= spikes.window:
+            return False
+        self._snapshot = step
+        return True
+
+    def _stop_reason(self) -> str | None:
+        if self.stops is None:
+            return None
+        own = self.stops.reason(leads=self.place.leads)
+        return (own or "another process was asked to") if agree([own is not None], self.place.device)[0] else None
+
+    def _report(self, step: int, outcome: Outcome, last: int) -> None:
+        if self.monitor is not None:
             self.monitor.step(
                 step,
-                after,
-                tokens,
-                seconds,
-                total_steps,
-                loss=loss,
-                gradient_norm=norm,
-                learning_rate=rate,
-                global_batch=batch,
+                outcome.after,
+                len(outcome.numbers) * self.config.sequence_length,
+                outcome.seconds,
+                last if self.stop_after is None else self._total,
+                loss=outcome.loss,
+                gradient_norm=outcome.norm,
+                learning_rate=outcome.rate,
+                global_batch=len(outcome.numbers),
             )
-        return after
+
+    def _name_slow_processes(self, step: int) -> None:
+        slow = slow_processes(self.place.device, self.config.operations.slow_factor)
+        if slow:
+            self._say(f"step {step}  slower than the others: {', '.join(slow)}")
 
     def _evaluate(self, step: int, samples: int) -> None:
         if not self.validation:
@@ -126,6 +247,11 @@ class Trainer:
         if not self.place.reads_data:
             return None
         return micro_batches(source, numbers, self.config.micro_batch, self.place.data_rank, self.place.layout.data)
+
+    def _is_alive(self, step: int, samples: int, last: int, doing: str) -> None:
+        self.facts.update(step=step, samples=samples, last_step=last, doing=doing)
+        if self.watchdog is not None:
+            self.watchdog.progress(doing)
 
     def _say(self, text: str) -> None:
         if self.monitor is not None:

@@ -6,6 +6,7 @@ multiplication measured at the start: a number near the machine's limit cannot b
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +17,9 @@ import torch
 import torch.distributed as dist
 from torch.utils.tensorboard import SummaryWriter
 
+from roots_pipeline.core.errors import TrainingError
 from roots_pipeline.core.progress import Progress
-from roots_pipeline.core.storage import write_bytes
+from roots_pipeline.core.storage import fingerprint, write_bytes
 from train.validation import BLEND, Counted
 
 
@@ -46,21 +48,36 @@ class Monitor:
     """Writes the log of one run; only the leading process has one."""
 
     def __init__(
-        self, folder: Path, progress: Progress, *, log_every: int, peak: float, flops_per_token: float
+        self,
+        folder: Path,
+        progress: Progress,
+        *,
+        log_every: int,
+        peak: float,
+        flops_per_token: float,
+        hardware_flops_per_token: float | None = None,
+        processes: int = 1,
+        device_peak: float | None = None,
+        wandb: str | None = None,
     ) -> None:
-        self._progress, self._log_every = progress, log_every
+        """`peak` is the measured FLOP/s of all processes, `device_peak` what a data sheet says of one of them; with
+        `hardware_flops_per_token` recomputation is counted too. `wandb` is a project of Weights & Biases."""
+        self.folder, self._progress, self._log_every = folder, progress, log_every
         self._peak, self._flops_per_token = peak, flops_per_token
-        self._log, self._board = folder / "log.jsonl", folder / "tensorboard"
+        self._hardware, self._processes, self._device_peak = hardware_flops_per_token, processes, device_peak
+        self.log, self._board = folder / "log.jsonl", folder / "tensorboard"
         self._writer: SummaryWriter | None = None
+        self._elsewhere = None if wandb is None else _weights_and_biases(wandb, folder)
 
     def start(self, step: int) -> None:
         """Begin after `step`: lines of steps that a crash undid are dropped, so each step appears once."""
         kept = b""
-        if self._log.exists():
+        if self.log.exists():
             # A line cut short by a crash is dropped too.
-            lines = [line for line in self._log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+            lines = [line for line in self.log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
             kept = b"".join(line for line in lines if step > 0 and orjson.loads(line)["step"] <= step)
-        write_bytes(str(self._log), kept)
+        self.close()
+        write_bytes(str(self.log), kept)
         self._writer = SummaryWriter(str(self._board), purge_step=step + 1)
 
     def step(self, step: int, samples: int, tokens: int, seconds: float, total_steps: int, **facts: float) -> None:
@@ -72,6 +89,12 @@ class Monitor:
             "model_tflops": flops / 1e12,
             "share_of_matmul_peak": flops / self._peak,
         }
+        if self._hardware is not None:
+            hardware = self._hardware * tokens / seconds / self._processes
+            values["hardware_tflops_per_process"] = hardware / 1e12
+            if self._device_peak is not None:
+                values["mfu"] = flops / self._processes / self._device_peak
+                values["hfu"] = hardware / self._device_peak
         self._write(step, samples, values)
         if step % self._log_every == 0 or step == total_steps:
             text = (
@@ -102,6 +125,11 @@ class Monitor:
             bits_per_byte=blend["bits_per_byte"],
         )
 
+    def incident(self, step: int, samples: int, reason: str) -> None:
+        """A step that went wrong, in the log and for people."""
+        self._write(step, samples, {"incident": reason})
+        self._progress.say(f"step {step}  {reason}", step=step)
+
     def say(self, text: str, **facts: Any) -> None:
         """A sentence that is no measurement."""
         self._progress.say(text, **facts)
@@ -110,9 +138,10 @@ class Monitor:
         """Flush what TensorBoard has not written yet."""
         if self._writer is not None:
             self._writer.close()
+            self._writer = None
 
     def _write(self, step: int, samples: int, values: Mapping[str, Any]) -> None:
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             log.write(orjson.dumps({"step": step, "samples": samples, **values}) + b"\n")
         self._draw(step, {name: value for name, value in values.items() if isinstance(value, (int, float))})
 
@@ -120,3 +149,18 @@ class Monitor:
         if self._writer is not None:
             for name, value in values.items():
                 self._writer.add_scalar(name, value, step)
+        if self._elsewhere is not None:
+            self._elsewhere.log(dict(values), step=step)
+
+
+def _weights_and_biases(project: str, folder: Path) -> Any:
+    """A run there that continues with this one; the package is imported only here."""
+    try:
+        module = importlib.import_module("wandb")
+    except ImportError as error:
+        raise TrainingError(
+            "train.operations.wandb is set, but the package wandb is not installed.",
+            hint="Install it (pip install wandb), or leave the setting out: log.jsonl and tensorboard/ hold the same.",
+        ) from error
+    name = fingerprint(str(folder.resolve()))[:16]
+    return module.init(project=project, dir=str(folder), id=name, name=folder.parent.name, resume="allow")

@@ -22,7 +22,9 @@ from train.skips import continues
 FORMAT = 2
 PREFIX = "step_"
 SKIPPED = "skip_samples"
+KEPT = "keep"  # a file of this name in a checkpoint's folder, which anybody may make: it is never removed
 HIDDEN = ".unfinished_"  # what is being written or deleted has this before its name
+UNDONE = "undone_"  # what a run has gone back from has this before its name; it is not used again
 _SECONDS_PER_HOUR = 3600.0
 
 
@@ -168,6 +170,27 @@ def check_continues(saved: Saved, identity: dict[str, Any]) -> None:
                 where=str(saved.folder.parent),
                 hint="Choose another --run, or remove this folder to start over.",
             )
+
+
+def has_seen_skipped(saved: Saved, identity: dict[str, Any]) -> bool:
+    """Whether a checkpoint was trained on samples that this run passes over, or passed over others."""
+    return not continues(saved.identity.get(SKIPPED), identity.get(SKIPPED), saved.samples)
+
+
+def newest_to_continue(checkpoints: Path, identity: dict[str, Any]) -> Saved | None:
+    """The newest checkpoint, judged by names and sizes alone, that has seen no sample which is now passed over.
+
+    If all have, the oldest; raises StaleDataError if that one, or the one found, belongs to another run.
+    """
+    saved = None
+    for folder in newest_first(checkpoints):
+        if broken_because(folder, hashes=False) is None:
+            saved = read_saved(folder)[0]
+            if not has_seen_skipped(saved, identity):
+                break
+    if saved is not None:
+        check_continues(saved, identity)
+    return saved
 
 
 def to_forget(saved: Sequence[Saved], *, keep: int, keep_every: int = 0, keep_hours: float = 0.0) -> list[Saved]:

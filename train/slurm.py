@@ -36,22 +36,28 @@ export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 export OMP_NUM_THREADS=$threads
 # A process that waits for a dead one must end, or the job waits until its time is over.
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+# Processes that are started again must not find the addresses of the dead ones.
+export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 $blocking
 MASTER_ADDR=$$(scontrol show hostnames "$$SLURM_JOB_NODELIST" | sed -n 1p)
 export MASTER_ADDR MASTER_PORT=$${MASTER_PORT:-29500}
 
-# One node that fails ends the job at once, so that it can be requeued with another.
-srun --wait=60 --kill-on-bad-exit=1 bash -c '$command' \\
+$failing
+srun --wait=60 --kill-on-bad-exit=$kill bash -c '$command' \\
   node $words
 """)
 
 _NODE_COMMAND = (
-    '"$1" -m torch.distributed.run --nnodes "$SLURM_NNODES" --nproc-per-node {gpus} --node-rank "$SLURM_PROCID" '
-    '--rdzv-id "$SLURM_JOB_ID" --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:$MASTER_PORT" --max-restarts 0 '
-    '--tee 3 -m train run --recipe "$2" --run "$3"'
+    '"$1" -m torch.distributed.run --nnodes {nodes} --nproc-per-node {gpus} '
+    '--rdzv-id "$SLURM_JOB_ID" --rdzv-backend c10d --rdzv-endpoint "$MASTER_ADDR:$MASTER_PORT" '
+    '--max-restarts {restarts} {waiting}--tee 3 -m train run --recipe "$2" --run "$3" --exit-minutes {minutes}'
 )
 # BLOOM's run hung now and then on more than 20 nodes; with launches one at a time it did not, at no cost in speed.
 _MANY_NODES = 20
+_RESTARTS = 3  # of all processes after a failure, within one allocation
+_MINUTES_TO_SAVE = 10  # before the allocation ends
+_FAILS = "# One node that fails ends the job at once, so that it can be requeued with another."
+_SPARES = "# A node that fails is replaced by one that waits; all processes start again from the last checkpoint."
 _OPTIONS = ("account", "partition", "constraint", "exclude")
 
 
@@ -67,6 +73,7 @@ class Cluster:
     partition: str = ""
     constraint: str = ""
     exclude: str = ""  # nodes known to be slow or broken
+    spares: int = 0  # further nodes that wait for one to fail
 
 
 def slurm_script(recipe: str, run: str, config: TrainConfig, cluster: Cluster, *, folder: str, python: str) -> str:
@@ -77,7 +84,15 @@ def slurm_script(recipe: str, run: str, config: TrainConfig, cluster: Cluster, *
         if any(character in value for character in "\n\r\0"):
             raise RecipeError(f"{value!r} cannot be part of a script.", hint="Use a name without line ends.")
     options = [f"#SBATCH --{name}={value}" for name in _OPTIONS if (value := getattr(cluster, name))]
-    command = _NODE_COMMAND.format(gpus=cluster.gpus)
+    minutes = 60 * cluster.hours - _MINUTES_TO_SAVE
+    spares = cluster.spares
+    command = _NODE_COMMAND.format(
+        nodes=cluster.nodes,
+        gpus=cluster.gpus,
+        minutes=minutes,
+        restarts=_RESTARTS + 5 * spares,
+        waiting=f"--rdzv-conf join_timeout={60 * minutes} " if spares else "",
+    )
     title = "".join(character if character.isalnum() or character in "-_" else "-" for character in recipe)
     blocking = ["export CUDA_LAUNCH_BLOCKING=1  # against hangs on many nodes"] if cluster.nodes > _MANY_NODES else []
     script = _SCRIPT.substitute(
@@ -86,7 +101,9 @@ def slurm_script(recipe: str, run: str, config: TrainConfig, cluster: Cluster, *
         layout=layout,
         file=f"{title}.slurm",
         name=title,
-        nodes=cluster.nodes,
+        nodes=cluster.nodes + spares,
+        failing=_SPARES if spares else _FAILS,
+        kill=0 if spares else 1,
         gpus=cluster.gpus,
         cpus=cluster.cpus,
         time=f"{cluster.hours}:00:00",

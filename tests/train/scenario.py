@@ -15,10 +15,13 @@ from train.checkpoint import Checkpoints
 from train.config import TrainConfig
 from train.data import SampleSource
 from train.engine import build_engine
+from train.incidents import all_skips
 from train.loop import Trainer
 from train.monitor import Monitor
 from train.parallel.topology import Place, connect
+from train.stopping import StopRequests
 from train.validation import ValidationSet
+from train.watchdog import Watchdog, neighbours
 
 VOCABULARY = 96
 
@@ -68,8 +71,9 @@ def make_trainer(
     stop_after: int | None = None,
     source: SampleSource | None = None,
     place: Place | None = None,
+    watched: bool = False,
 ) -> Trainer:
-    place = place or connect(config.layout(processes))
+    place = place or connect(config.layout(processes), config.operations.collective_minutes)
     engine = build_engine(config, VOCABULARY, place)
     monitor = None
     if place.leads:
@@ -79,21 +83,32 @@ def make_trainer(
     checkpoints = Checkpoints(
         folder / "checkpoints",
         place,
-        {**config.identity(), "skip_samples": [list(one) for one in config.skips().ranges]},
+        {**config.identity(), "skip_samples": [list(one) for one in all_skips(folder, config.skips()).ranges]},
         keep=config.keep,
         background=config.save_in_background,
     )
     text = MadeUpText(config.sequence_length)
     validation = [ValidationSet("blend", text, config.validation_samples)] if config.validation_samples else []
     training, lengths = source or text, np.full(VOCABULARY, 2)
+    stops = watchdog = None
+    if watched:
+        stops = StopRequests(folder / "STOP")
+        stops.listen()
+        watchdog = Watchdog(folder, place.rank, 60 * config.operations.hang_minutes, neighbours())
+        watchdog.start()
     return Trainer(
-        config, engine, place, training, validation, checkpoints, monitor, stop_after, lengths, config.skips()
+        config, engine, place, training, validation, checkpoints, monitor, stop_after, lengths,
+        all_skips(folder, config.skips()), stops, watchdog,
     )  # fmt: skip
 
 
 def train(config: TrainConfig, folder: Path, **more: Any) -> list[dict[str, Any]]:
     """Run and return the log of the leading process: one record per step and validation."""
-    make_trainer(config, folder, **more).run()
+    trainer = make_trainer(config, folder, **more)
+    trainer.run()
+    if trainer.stops is not None and trainer.watchdog is not None:
+        trainer.stops.close()
+        trainer.watchdog.stop()
     log = folder / "log.jsonl"
     return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 

@@ -70,6 +70,19 @@ def test_copies_that_drift_apart_stop_the_run_at_the_next_save(two: dict[str, An
     assert "processes 0 and 1 hold different copies of 2.input_layernorm.weight" in two["drift"]
 
 
+def test_a_signal_to_one_process_stops_all_after_the_same_step(two: dict[str, Any]) -> None:
+    assert two["signalled"][-1]["step"] == 3 and numbers(two["signalled"]) == numbers(two["data"])[:4]
+
+
+def test_a_slow_process_is_named(two: dict[str, Any]) -> None:
+    assert len(two["slow"]) == 1 and two["slow"][0].startswith("process 1 on ") and "1.33 times" in two["slow"][0]
+
+
+def test_a_collective_operation_gives_up_at_its_limit(two: dict[str, Any]) -> None:
+    """Also in the groups that DeepSpeed makes, which know nothing of it."""
+    assert 0.9 < two["late"] < 3.5
+
+
 def test_loss_of_a_vocabulary_cut_over_processes_equals_the_whole(two: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(7, 5, generator=generator).requires_grad_()

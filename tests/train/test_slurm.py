@@ -74,10 +74,17 @@ def test_what_each_node_starts(tmp_path: Path) -> None:
     }  # fmt: skip
     done = subprocess.run(["bash"], input=text, text=True, capture_output=True, env=environment, check=True)
     assert lines(done.stdout) == [
-        "-m", "torch.distributed.run", "--nnodes", "4", "--nproc-per-node", "4", "--node-rank", "1", "--rdzv-id", "17",
-        "--rdzv-backend", "c10d", "--rdzv-endpoint", "first:29500", "--max-restarts", "0", "--tee", "3", "-m", "train",
-        "run", "--recipe", "bloom-7b1", "--run", "/scratch/a 'run';$HOME",
+        "-m", "torch.distributed.run", "--nnodes", "4", "--nproc-per-node", "4", "--rdzv-id", "17",
+        "--rdzv-backend", "c10d", "--rdzv-endpoint", "first:29500", "--max-restarts", "3", "--tee", "3", "-m", "train",
+        "run", "--recipe", "bloom-7b1", "--run", "/scratch/a 'run';$HOME", "--exit-minutes", "1190",
     ]  # fmt: skip
+
+
+def test_spare_nodes_wait_for_one_to_fail() -> None:
+    text = script("bloom-176b", Cluster(48, 8, hours=100, spares=4))
+    assert "#SBATCH --nodes=52" in lines(text) and "--nnodes 48 " in text and "--kill-on-bad-exit=0" in text
+    assert "join_timeout=359400" in text and "--exit-minutes 5990" in text  # as in BLOOM's script
+    assert "384 processes" in text and "--kill-on-bad-exit=1" in script("bloom-176b", Cluster(48, 8))
 
 
 def test_impossible_clusters_and_names_are_refused() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import torch
 import torch.distributed as dist
 
 from roots_pipeline.core.errors import RootbloomError
-from tests.train.scenario import make_trainer, settings, train
+from tests.train.scenario import MadeUpText, make_trainer, settings, train
+from train import health
 from train.model.loss import vocabulary_loss
 from train.parallel.tensor import TensorParallel
 from train.parallel.topology import connect
@@ -34,12 +40,51 @@ def main(folder: Path) -> None:
         stopped = folder / f"{name}_stopped"
         train(settings(**layouts[name]), stopped, processes=2, stop_after=5)
         results[f"{name}_resumed"] = train(settings(**layouts[name]), stopped, processes=2)
+    results["signalled"] = train(settings(), folder / "signalled", processes=2, source=Signals(1), watched=True)
     results["loss"] = vocabulary_parallel_loss()
+    results["slow"] = slow_neighbour()
     results["drift"] = message_of(lambda: drift(folder / "drift"))
+    results["late"] = late_for_a_collective()  # the last one: the group cannot be used afterwards
     if dist.get_rank() == 0:
         (folder / "results.json").write_bytes(orjson.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
+
+
+class Signals(MadeUpText):
+    """Sends a signal to one process while it reads its first sample of step 3."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(16)
+        self.rank = rank
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
+        if index == 8 + 2 * self.rank and dist.get_rank() == self.rank:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return super().__getitem__(index)
+
+
+def slow_neighbour() -> list[str]:
+    """What is found if the second process does all work three times."""
+    place = connect(settings().layout(2))
+    once, own = health.time_fixed_work, dist.get_rank()
+    health.time_fixed_work = lambda device: (own + 1) * 3.0 + 0.0 * once(device)
+    try:
+        return health.slow_processes(place.device, 1.2)
+    finally:
+        health.time_fixed_work = once
+
+
+def late_for_a_collective() -> float:
+    """Seconds until a process gives up waiting for one that comes later than the limit allows."""
+    place = connect(settings(tensor_parallel=2).layout(2), 1.0 / 60)
+    started, ones = time.monotonic(), torch.ones(1)
+    if dist.get_rank() == 1:
+        time.sleep(4)
+        return 0.0
+    try:
+        place.tensor.all_reduce(ones)
+    except RuntimeError:
+        return time.monotonic() - started
+    return 0.0
 
 
 def vocabulary_parallel_loss() -> dict[str, Any]:

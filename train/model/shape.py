@@ -49,6 +49,11 @@ def parameter_count(shape: Shape) -> int:
     return shape.layers * (13 * h * h + 4 * h) + shape.vocabulary * h + h
 
 
+def checkpoint_bytes(parameters: int, precision: str) -> int:
+    """Bytes on disk: weights and, in float32, master weights (none beside float32 weights) and two moments."""
+    return parameters * (16 if precision == "fp32" else 14)
+
+
 def model_flops_per_token(shape: Shape, length: int) -> float:
     """Operations of one training token, forward and backward, without any recomputation.
 
@@ -58,3 +63,14 @@ def model_flops_per_token(shape: Shape, length: int) -> float:
     """
     h = shape.hidden
     return 72.0 * shape.layers * h * h + 12.0 * shape.layers * h * length + 6.0 * shape.vocabulary * h
+
+
+def hardware_flops_per_token(shape: Shape, length: int, *, recomputed: bool) -> float:
+    """The published count of what the processors really do: 24 c L h^2 (1 + s / 6h + V / 16 L h), c = 4 if the blocks'
+    forward pass is repeated in backward, otherwise 3 (arXiv 2104.04473, equation 3; BLOOM's log).
+
+    The head is counted with the same factor, although nobody recomputes it: with c = 4 that is 6 V h, as above.
+    """
+    h, layers = shape.hidden, shape.layers
+    share = 1.0 + length / (6.0 * h) + shape.vocabulary / (16.0 * layers * h)
+    return 24.0 * (4 if recomputed else 3) * layers * h * h * share

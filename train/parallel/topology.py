@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -46,10 +47,11 @@ class Place:
         return self.rank == 0
 
 
-def connect(layout: Layout) -> Place:
+def connect(layout: Layout, collective_minutes: float = 60.0) -> Place:
     """Join the other processes and find this one's place in the layout.
 
-    Without torchrun's environment variables this process is the only one.
+    A collective operation that takes longer than `collective_minutes` fails. Without torchrun's environment variables
+    this process is the only one.
     """
     alone = "RANK" not in os.environ and not dist.is_initialized()
     if alone:
@@ -66,6 +68,7 @@ def connect(layout: Layout) -> Place:
             )
         topology = PipeModelDataParallelTopology(num_pp=layout.pipeline, num_mp=layout.tensor, num_dp=layout.data)
         grid = PipelineParallelGrid(topology=topology)
+    _limit_collectives(timedelta(minutes=collective_minutes))
     tensor = TensorParallel(layout.tensor, grid.get_slice_parallel_rank(), grid.get_slice_parallel_group())
     return Place(
         layout,
@@ -76,6 +79,13 @@ def connect(layout: Layout) -> Place:
         device,
         grid,
     )
+
+
+def _limit_collectives(limit: timedelta) -> None:
+    """Groups made by DeepSpeed have PyTorch's default limits; this sets all that this process belongs to."""
+    for group in list(dist.distributed_c10d._world.pg_map):
+        if isinstance(group, dist.ProcessGroup):
+            dist.distributed_c10d._set_pg_timeout(limit, group)
 
 
 def _choose_device() -> torch.device:
