@@ -234,9 +234,14 @@ def _without_overlaps(matches: list[Match]) -> Iterator[Match]:
 
 def _separator_at_end(match: bytes) -> int:
     """Bytes of the space or dash at the end of a match; 0 if there is none."""
-    last = match.decode()[-1]
-    is_separator = last == " " or any(first <= ord(last) <= end for first, end in ranges_of(r"\p{Pd}"))
-    return len(last.encode()) if is_separator else 0
+    return next((len(separator) for separator in _separators() if match.endswith(separator)), 0)
+
+
+@lru_cache(maxsize=1)
+def _separators() -> tuple[bytes, ...]:
+    """The space and the dashes of all scripts."""
+    codes = (code for first, last in ranges_of(r"\p{Pd}") for code in range(first, last + 1))
+    return (b" ", *(chr(code).encode() for code in codes))
 
 
 @lru_cache(maxsize=1)

@@ -8,8 +8,9 @@ is left out, and counted, so the work on a piece is bounded.
 What passes, of the runs of characters a match consists of:
 `AT`         an `@` with something behind it
 `ADDRESS`    hexadecimal digits, `:`, `.` with a digit and three dots behind digits, seven colons, `::` or `:%`
-`KEY`        letters and joints (digits, dashes, `/ + = : _`) that change four times; or capitals, digits, dashes and
-             spaces with three of: three digits, a change between capital and digit
+`KEY`        four pairs of letters and joints (digits, dashes, `/ + = : _`), in either order, but letters not behind an
+             underscore; or capitals, digits, dashes and spaces with three of: three digits, a change between capital
+             and digit
 `NUMBER`     six digits of any script in the piece
 """
 
@@ -133,7 +134,9 @@ def _piece(data, i, end, kinds, longest):
     """(where the piece from byte i ends, what it passes, whether it is to be read)."""
     start, limit = i, min(end, i + longest)
     passed = digits = 0
-    mixture, changes = _NONE, 0  # of a key of letters and joints: the last character, and how often that changed
+    # Of a key of letters and joints: the last character; pairs so far; characters of the run of letters or joints that
+    # we are in, and whether one of them belongs to a pair already; whether the last joint can be before letters.
+    mixture, pairs, stretch, spent, joins = _NONE, 0, 0, False, False
     run, parts, after_capital = 0, 0, False  # of a key of capitals and digits
     colons = dots = previous = 0  # of an address
     has_digit = False
@@ -145,10 +148,15 @@ def _piece(data, i, end, kinds, longest):
         if kind == _PLAIN:
             nature = kinds.nature[data[i]]
             every, some, last = _LETTER | _CAPITAL | _HEX | _SPACE, 0, 0
-            changes += mixture == _JOINTS and nature & _LETTER != 0
+            if mixture == _JOINTS:
+                spent = joins and nature & _LETTER != 0 and (not spent or stretch > 1)
+                pairs += spent
+            else:
+                spent = False
             parts += run > 0 and nature & _CAPITAL != 0
-            if changes >= 4 or parts >= 3:
+            if pairs >= 4 or parts >= 3:
                 passed |= KEY
+            begin = i
             all_fit = True  # all are capitals or spaces
             while True:
                 every &= nature
@@ -160,8 +168,9 @@ def _piece(data, i, end, kinds, longest):
                 if i >= limit or kinds.of_byte[data[i]] != _PLAIN:
                     break
                 nature = kinds.nature[data[i]]
+            stretch = i - begin
             if not every & _LETTER:
-                changes = 0
+                pairs, spent = 0, False
             mixture = _LETTERS if last & _LETTER else _NONE
             if not all_fit:
                 parts = 0
@@ -183,11 +192,16 @@ def _piece(data, i, end, kinds, longest):
                 parts = 0
         after_capital = False
         if kind <= _UNDERSCORE:
-            changes += mixture == _LETTERS
-            mixture = _JOINTS
+            if mixture == _JOINTS:
+                stretch += 1
+            else:
+                spent = mixture == _LETTERS and (not spent or stretch > 1)
+                pairs += spent
+                mixture, stretch = _JOINTS, 1
+            joins = kind != _UNDERSCORE
         else:
-            mixture, changes = _NONE, 0
-        if changes >= 4 or parts >= 3:
+            mixture, pairs = _NONE, 0
+        if pairs >= 4 or parts >= 3:
             passed |= KEY
         if digits >= 6:
             passed |= NUMBER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,19 @@ def test_in_place_everything_else_stays(texts: list[str], style: str) -> None:
                 assert new.startswith(string)
                 new, place = new[len(string) :], stop
         assert new == ""
+
+
+@pytest.mark.parametrize("stage", [PersonalInformation(tags=("KEY",), as_published=fault) for fault in (False, True)])
+@pytest.mark.parametrize("alphabet", ["ab1_-", "aB_/ ", "a_-é1", "aA12- ", "a:_=."])
+def test_the_gate_of_keys_lets_all_keys_pass(stage: PersonalInformation, alphabet: str) -> None:
+    draw = random.Random(alphabet)
+    given = ["".join(draw.choices(alphabet, k=draw.randint(4, 24))) for _ in range(3000)]
+    manner = pii_patterns.Manner(
+        stage.narrow_boundaries, stage.used_up_boundaries, stage.cut_addresses, stage.names_take_han
+    )
+    pattern = pii_patterns.pattern_of("KEY", manner)
+    assert [bool(found) for found in spans(stage, *given)] == [bool(pattern.spans(text.encode())) for text in given]
+
 
 
 def test_real_text_as_in_plain_python(shared: Path) -> None:
