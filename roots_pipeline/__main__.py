@@ -24,6 +24,7 @@ from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
+from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine, what_ran
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.language_model import Settings, make_models
@@ -47,16 +48,23 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the clos
 
 
 @app.command()
-def run(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False) -> None:
+def run(
+    recipe: Recipe = "sample",
+    run: Run = "runs/sample",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    engine: EngineOption = EngineName.local,
+    runner_options: RunnerOptions = None,
+) -> None:
     """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
     progress = Progress(quiet=quiet)
     checked = load_corpus_recipe(recipe)
     folder = join(run, "corpus")
     for advice in advice_on(checked):
         progress.say(advice)
-    with LocalEngine(workers, progress) as engine:
-        manifest = run_corpus(checked, folder, engine, progress)
-        _print_summary(manifest, folder, engine.tasks_run)
+    with open_engine(engine, workers, runner_options, progress) as opened:
+        manifest = run_corpus(checked, folder, opened, progress)
+        _print_summary(manifest, folder, what_ran(opened))
     _verify(folder, hashes=False)
 
 
@@ -144,7 +152,7 @@ def _verify(folder: str, *, hashes: bool) -> None:
           f"{stayed} duplicates have a kept twin{rest}.")
 
 
-def _print_summary(manifest: Manifest, folder: str, tasks: int) -> None:
+def _print_summary(manifest: Manifest, folder: str, ran: str) -> None:
     counts = manifest.counts
     table = Table(title=f"corpus in {folder}", title_justify="left")
     for column in ("source", "read", "kept", "dropped", "most frequent reasons"):
@@ -159,7 +167,7 @@ def _print_summary(manifest: Manifest, folder: str, tasks: int) -> None:
         table.add_row(source, str(kept + read), str(kept), str(read), ", ".join(f"{name} {n}" for name, n in top))
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    print(f"{counts['kept']} of {counts['read']} documents kept ({counts['kept_bytes']:,} bytes); {tasks} tasks run.")
+    print(f"{counts['kept']} of {counts['read']} documents kept ({counts['kept_bytes']:,} bytes); {ran}.")
     if counts["bad_records"]:
         print(f"{counts['bad_records']} records could not be read: see {join(folder, 'quarantine')}.")
 

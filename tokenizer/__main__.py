@@ -11,6 +11,7 @@ from roots_pipeline.core.cli import new_app, run_app
 from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import exists, join, lock_folder, write_bytes
+from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
 from roots_pipeline.engines.local import LocalEngine
 from tokenizer.config import load_tokenizer_recipe
 from tokenizer.count_corpus import count_corpus
@@ -30,12 +31,19 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
 @app.command()
-def train(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False) -> None:
+def train(
+    recipe: Recipe = "sample",
+    run: Run = "runs/sample",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    engine: EngineOption = EngineName.local,
+    runner_options: RunnerOptions = None,
+) -> None:
     """Count the corpus, learn the merges, write tokenizer.json and what Hugging Face wants beside it."""
     progress = Progress(quiet=quiet)
     checked = load_tokenizer_recipe(recipe)
-    with LocalEngine(workers, progress) as engine:
-        counts = train_tokenizer(checked, run, engine, progress).counts
+    with open_engine(engine, workers, runner_options, progress) as opened:
+        counts = train_tokenizer(checked, run, opened, progress).counts
     origin = f"from {counts['imported']}" if "imported" in counts else f"from {counts['pieces']:,} distinct pieces"
     print(
         f"{counts['vocab_size']:,} tokens ({counts['padded_vocab_size']:,} rows of the embedding, "
@@ -44,12 +52,19 @@ def train(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers 
 
 
 @app.command()
-def count(recipe: Recipe = "sample", run: Run = "runs/sample", workers: Workers = None, quiet: Quiet = False) -> None:
+def count(
+    recipe: Recipe = "sample",
+    run: Run = "runs/sample",
+    workers: Workers = None,
+    quiet: Quiet = False,
+    engine: EngineOption = EngineName.local,
+    runner_options: RunnerOptions = None,
+) -> None:
     """Count the pieces of the corpus per language into RUN/tokenizer/counts.parquet; train begins with this."""
     folder = join(run, "tokenizer")
     checked = load_tokenizer_recipe(recipe)
-    with LocalEngine(workers, Progress(quiet=quiet)) as engine, lock_folder(folder):
-        counted = count_corpus(engine, join(run, "corpus"), folder, checked.patterns, checked.sampling)
+    with open_engine(engine, workers, runner_options, Progress(quiet=quiet)) as opened, lock_folder(folder):
+        counted = count_corpus(opened, join(run, "corpus"), folder, checked.patterns, checked.sampling)
     print(f"{'language':<12}{'documents':>12}{'bytes':>16}{'pieces':>12}{'occurrences':>16}")
     for name, facts in counted.languages.items():
         print(f"{name:<12}{facts['documents']:>12,}{facts['bytes']:>16,}", end="")

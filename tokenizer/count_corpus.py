@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from roots_pipeline.core.errors import EmptyOutputError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
+from roots_pipeline.core.replay import follow
 from roots_pipeline.core.storage import fingerprint, join
 from roots_pipeline.core.tasks import Engine, Task
 from tokenizer.content import whole_result
@@ -28,6 +30,7 @@ COUNTS = "counts.parquet"
 _FAN_IN = 32  # tables that one task merges; bounds its memory and open files
 _DOCUMENTS = "documents/"
 _EVERYTHING = Proportional()
+_ROUNDS = 8  # steps with tasks: five of a sample, counting, and a merge of two levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,13 @@ def count_corpus(
     files are not those of its manifest (the content of a file is compared when it is counted), EmptyOutputError
     if it holds no text.
     """
+    return follow(partial(_count, corpus_folder, run_folder, patterns, sampling), engine, _ROUNDS)
+
+
+def _count(
+    corpus_folder: str, run_folder: str, patterns: Patterns, sampling: AnySampling, engine: Engine
+) -> CorpusCounts:
+    """The plan of it: all tasks, and what comes of them."""
     corpus = read_manifest(corpus_folder, made_by="python -m roots_pipeline run")
     check_files(corpus_folder, corpus)
     work = join(run_folder, ".work", "counts")
