@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import orjson
 import typer
@@ -14,18 +15,22 @@ from rich.table import Table
 from rich.text import Text
 
 from mixtures.config import load_mixture_recipe
+from mixtures.experiment_report import verdict
 from mixtures.files import check_documents, read_inputs
 from mixtures.indexed import IndexedReader
 from mixtures.lineage import find_documents, horizon_of, samples_of, shortened
-from mixtures.lock import NAME, read_lock
+from mixtures.lock import NAME, check_files, read_lock
+from mixtures.megatron_options import Style, export_options
 from mixtures.plan import plan_rows, printable, warnings
 from mixtures.removal import remove_documents
+from mixtures.trials import open_trial, run_fit, run_sweep
 from mixtures.verify import verify_mixture
 from mixtures.write import write_mixture
 from roots_pipeline.core.cli import new_app, run_app
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
 from roots_pipeline.engines.local import LocalEngine
@@ -174,6 +179,65 @@ def remove(
     asked = f"{done.horizon.samples:,} training samples ({done.horizon.reason})"
     print(f"{len(used):,} of {asked} had used them: {shortened(used)}.")
     print(f"{join(run, 'mixture', 'removed.json')} lists them by document.")
+
+
+InStyle = Annotated[str, typer.Option("--style", help="weighted-split-paths (BigScience) or data-path (Megatron-LM).")]
+All = Annotated[bool, typer.Option("--all-documents", help="Give every document to training, held-out ones too.")]
+
+
+@app.command()
+def export(run: Run = "runs/sample", style: InStyle = "weighted-split-paths", all_documents: All = False) -> None:
+    """Print the mixture as options of Megatron's trainers."""
+    folder = join(run, "mixture")
+    lock = read_lock(join(folder, NAME))
+    check_files(lock, folder)
+    if style not in get_args(Style):
+        raise MixtureError(f"there is no style '{style}'.", hint=nearest(style, list(get_args(Style))))
+    print("\n".join(export_options(lock, folder, cast(Style, style), all_documents)))
+
+
+Named = Annotated[str, typer.Option("--experiment", help="Name of a built-in experiment, or path to a YAML file.")]
+Trainers = Annotated[int | None, typer.Option("--workers", min=1, help="Proxies at a time (default: one per core).")]
+
+
+@app.command()
+def sweep(
+    experiment: Named = "sample",
+    run: Run = "runs/sample",
+    workers: Trainers = None,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Start no proxy after that.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a small proxy for each candidate of an experiment, and look at every held-out group."""
+    trial = open_trial(experiment, run)
+    left = run_sweep(trial, Progress(quiet=quiet).say, workers or os.cpu_count() or 1, minutes)
+    print(f"{left} proxies are left for the next call." if left else "all proxies are trained.")
+    print(f"written: {trial.sweep.folder}/results.parquet")
+
+
+@app.command()
+def fit(
+    experiment: Named = "sample",
+    run: Run = "runs/sample",
+    workers: Trainers = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Train the proposal, compare it with the base.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the losses of weights that were not tried, and propose the best under the cap of epochs."""
+    trial = open_trial(experiment, run)
+    fitted, comparison = run_fit(trial, Progress(quiet=quiet).say, workers or os.cpu_count() or 1, confirm)
+    for check in fitted.checks:
+        print(f"{check.kind}: leave-one-out rank correlation {check.correlation:.3f}, mean error {check.error:.4f}")
+    table = Table(title=f"proposed by the {fitted.law.kind} law", title_justify="left")
+    for column in ("domain", "base", "proposed", "epochs"):
+        table.add_column(column, justify="left" if column == "domain" else "right")
+    for domain, weight in zip(trial.domains, fitted.proposal.tolist(), strict=True):
+        epochs = weight * fitted.budget / domain.total
+        table.add_row(Text(printable(domain.name)), f"{domain.base:.4f}", f"{weight:.4f}", f"{epochs:.2f}")
+    Console(width=None if Console().is_terminal else 110).print(table)
+    if comparison is not None:
+        print(verdict(fitted, comparison))
+    print(f"written: {trial.sweep.folder}/report.html")
 
 
 if __name__ == "__main__":
