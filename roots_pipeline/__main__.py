@@ -1,12 +1,13 @@
 """Command line of the corpus step: `python -m roots_pipeline run --recipe sample --run runs/sample`.
 
-`run` makes a corpus, `remember` keeps its hashes and signatures for later ones, `verify` checks it, `review` shows what
-decontamination found, `explain` tells what became of a document, `remove` takes documents out, `report` shows a run,
-and `language-model` trains the models of the perplexity filter on a corpus.
+`plan` shows what `run` would do, `run` makes a corpus, `remember` keeps its hashes and signatures for later ones,
+`verify` checks it, `review` shows what decontamination found, `explain` tells what became of a document, `remove` takes
+documents out, `report` shows a run, and `language-model` trains the models of the perplexity filter on a corpus.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import asdict
 from typing import Annotated
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from roots_pipeline.config import advice_on, load_corpus_recipe
+from roots_pipeline.config import advice_on, load_corpus_recipe, with_limit
 from roots_pipeline.core.cli import new_app, run_app
 from roots_pipeline.core.errors import RecipeError, StorageError
 from roots_pipeline.core.manifest import Manifest
@@ -28,6 +29,8 @@ from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOption
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.language_model import Settings, make_models
+from roots_pipeline.plan import plan_corpus
+from roots_pipeline.plan_table import print_plan
 from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.report import write_report
 from roots_pipeline.run import run_corpus
@@ -44,6 +47,9 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON list instead of sen
 Names = Annotated[str | None, typer.Option(help="File with one name a line.")]
 Examples = Annotated[int, typer.Option(min=0, help="Hits shown of each evaluation set.")]
 Seed = Annotated[int, typer.Option(help="Draws the hits that are shown.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many documents of each source.")]
+Seconds = Annotated[float, typer.Option(min=0, help="How long the trial on samples may take, about.")]
+Object = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
 
 
@@ -52,6 +58,7 @@ def run(
     recipe: Recipe = "sample",
     run: Run = "runs/sample",
     workers: Workers = None,
+    limit: Limit = None,
     quiet: Quiet = False,
     engine: EngineOption = EngineName.local,
     runner_options: RunnerOptions = None,
@@ -59,6 +66,8 @@ def run(
     """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
     progress = Progress(quiet=quiet)
     checked = load_corpus_recipe(recipe)
+    if limit is not None:
+        checked = with_limit(checked, limit)
     folder = join(run, "corpus")
     for advice in advice_on(checked):
         progress.say(advice)
@@ -66,6 +75,26 @@ def run(
         manifest = run_corpus(checked, folder, opened, progress)
         _print_summary(manifest, folder, what_ran(opened))
     _verify(folder, hashes=False)
+
+
+@app.command()
+def plan(
+    recipe: Recipe = "sample",
+    run: Run = "runs/sample",
+    workers: Workers = None,
+    seconds: Seconds = 10.0,
+    limit: Limit = None,
+    json: Object = False,
+) -> None:
+    """Show what `run` would do: inputs, tasks, what is done already; and predict time and disk from a sample."""
+    checked = load_corpus_recipe(recipe)
+    if limit is not None:
+        checked = with_limit(checked, limit)
+    found = plan_corpus(checked, join(run, "corpus"), workers or os.cpu_count() or 1, seconds)
+    if json:
+        print(orjson.dumps(asdict(found)).decode())
+    else:
+        print_plan(found)
 
 
 @app.command()

@@ -43,7 +43,7 @@ _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
 # holds, neighbours are resolved together up to about so many bytes.
 _SLICE_BYTES = 4 << 20
 _MAXIMUM_SLICES = 4096
-_RESOLVE_BYTES = 64 << 20
+RESOLVE_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ def _ranges(sizes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     ranges, begin, held = [], 0, 0
     totals = [sum(of_shards) for of_shards in zip(*sizes, strict=True)]
     for number, size in enumerate(totals):
-        if number > begin and held + size > _RESOLVE_BYTES:
+        if number > begin and held + size > RESOLVE_BYTES:
             ranges.append((begin, number))
             begin, held = number, 0
         held += size
