@@ -107,10 +107,12 @@ def build_order(
 def _shuffled_documents(documents: IntArray, epochs: int, separate: bool, random: np.random.RandomState) -> IntArray:
     largest = int(documents.max()) if len(documents) else 0
     documents = documents.astype(np.dtype(np.int32 if largest < INT32_END else np.int64))
-    parts = [np.tile(documents, epochs - separate)] + ([documents.copy()] if separate else [])
-    for part in parts:
-        random.shuffle(part)
-    return np.concatenate(parts)
+    index = np.tile(documents, epochs)
+    last = len(index) - len(documents) if separate else len(index)
+    random.shuffle(index[:last])
+    if separate:
+        random.shuffle(index[last:])
+    return index
 
 
 def _shuffled_samples(first: int, total: int, random: np.random.RandomState) -> IntArray:
