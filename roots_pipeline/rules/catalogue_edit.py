@@ -1,4 +1,4 @@
-"""What the text-editing functions of ROOTS's catalogue cleaning share: one text after the other, as UTF-8 bytes."""
+"""What the text-editing functions of the catalogue cleaning of ROOTS share: texts in, texts out, nothing else read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import Map
 
 
-class TextEdit(Map):
-    """A map that makes a new text of each text and looks at nothing else."""
+class TextMap(Map):
+    """A map that reads and writes the text alone."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -23,6 +23,10 @@ class TextEdit(Map):
     @property
     def gives(self) -> tuple[str, ...]:
         return ("text",)
+
+
+class TextEdit(TextMap):
+    """Makes a new text of each text, one after the other, as UTF-8 bytes."""
 
     @abstractmethod
     def edit(self, text: bytes) -> bytes:

@@ -23,21 +23,13 @@ from typing import ClassVar
 import pyarrow as pa
 
 from roots_pipeline.core.documents import text_buffers, with_columns
-from roots_pipeline.core.stages import Map
+from roots_pipeline.rules.catalogue_edit import TextMap
 from roots_pipeline.rules.presets import load_data
 from roots_pipeline.text.line_removal import Sought, sought, without_lines
 
 
-class LineRemoval(Map):
+class LineRemoval(TextMap):
     """Drops the lines in which one of some strings is found."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text",)
-
-    @property
-    def gives(self) -> tuple[str, ...]:
-        return ("text",)
 
     @abstractmethod
     def strings(self) -> Sought:
