@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""Apply merges to one piece: always the one of lowest rank, the leftmost first among equals.
+"""Apply merges to one long piece (text without spaces, runs of one character): always the merge of lowest rank, the
+leftmost first among equals.
 
-Short pieces look for it by scanning what is left; that is fastest for words but takes quadratic time. Long
-pieces (text without spaces, runs of one character) keep a linked list and a heap of (rank, position), so a
-piece of n bytes takes O(n log n).
+A linked list of tokens and a heap of (rank, position): a piece of n bytes takes O(n log n). Short pieces are faster in
+`merge_lanes`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roots_pipeline.text.memory import inlined
-from tokenizer.merge_table import NO_MERGE, find_rank
+from tokenizer.merge_table import NO_MERGE, find_rank, new_id
 
-SHORT_PIECE = 24  # bytes; above it the heap wins
 _LOW_HALF = np.int64(0xFFFFFFFF)
 
 Int32 = npt.NDArray[np.int32]
@@ -42,37 +41,6 @@ def new_scratch(length: int) -> Scratch:
     """
     links = np.empty((4, length), np.int32)
     return Scratch(links[0], links[1], links[2], links[3], np.empty(2 * length, np.int64))
-
-
-@inlined
-def merge_short(table, data, start, length, ids, ranks):
-    """Token ids of data[start:start + length] into `ids`; returns their number. `ranks` (int32) is scratch."""
-    byte_ids, byte_ranks, rows, known, made = table
-    for index in range(length):
-        ids[index] = byte_ids[data[start + index]]
-    for index in range(length - 1):
-        ranks[index] = byte_ranks[(np.int64(data[start + index]) << 8) | data[start + index + 1]]
-    left = length
-    while left > 1:
-        best = NO_MERGE
-        for index in range(left - 1):
-            best = min(best, ranks[index])
-        if best == NO_MERGE:
-            break
-        place = 0
-        while ranks[place] != best:
-            place += 1
-        ids[place] = made[best]
-        left -= 1
-        for index in range(place + 1, left):
-            ids[index] = ids[index + 1]
-        for index in range(place + 1, left - 1):
-            ranks[index] = ranks[index + 1]
-        if place < left - 1:
-            ranks[place] = find_rank(rows, known, ids[place], ids[place + 1])
-        if place > 0:
-            ranks[place - 1] = find_rank(rows, known, ids[place - 1], ids[place])
-    return left
 
 
 @inlined
@@ -108,7 +76,7 @@ def merge_long(table, data, start, length, scratch, out, place):
 
     `scratch` is a `Scratch` for `length` bytes or more.
     """
-    byte_ids, byte_ranks, rows, known, made = table
+    byte_ids, byte_ranks = table.byte_ids, table.byte_ranks
     ids, following, before, ranks, heap = scratch
     size = 0
     for index in range(length):
@@ -130,19 +98,19 @@ def merge_long(table, data, start, length, scratch, out, place):
             continue  # one of the two tokens has changed since
         gone = np.int64(following[here])
         behind = np.int64(following[gone])
-        ids[here] = made[ranks[here]]
+        ids[here] = new_id(table, ranks[here])
         following[here] = behind
         ranks[gone] = NO_MERGE
         ranks[here] = NO_MERGE
         if behind < length:
             before[behind] = here
-            ranks[here] = find_rank(rows, known, ids[here], ids[behind])
+            ranks[here] = find_rank(table, ids[here], ids[behind])
             if ranks[here] != NO_MERGE:
                 _push(heap, size, (np.int64(ranks[here]) << 32) | here)
                 size += 1
         front = np.int64(before[here])
         if front >= 0:
-            ranks[front] = find_rank(rows, known, ids[front], ids[here])
+            ranks[front] = find_rank(table, ids[front], ids[here])
             if ranks[front] != NO_MERGE:
                 _push(heap, size, (np.int64(ranks[front]) << 32) | front)
                 size += 1

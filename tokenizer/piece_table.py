@@ -20,7 +20,7 @@ import numpy.typing as npt
 from roots_pipeline.text.hashes import hash_range, pair_key
 from roots_pipeline.text.memory import inlined, kernel
 from tokenizer.bytestring import copy_bytes, read_only, same_bytes
-from tokenizer.pretokenize import piece_end
+from tokenizer.pretokenize import find_ends, new_ends
 
 Bytes = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
@@ -88,21 +88,22 @@ def entry_of(slots, entries, arena, used, data, start, length, group):
 
 
 @kernel
-def _count_texts(table, data, offsets, groups, cursor):
+def _count_texts(table, data, offsets, groups, ends, cursor):
     """Count the pieces of all texts from `cursor` (text, place) on; returns the bytes that lacked room or -1."""
     slots, entries, arena, used = table
     for text in range(cursor[0], offsets.size - 1):
         place = max(cursor[1], offsets[text])
         stop = offsets[text + 1]
         while place < stop:
-            end = piece_end(data, place, stop)
-            entry = entry_of(slots, entries, arena, used, data, place, end - place, groups[text])
-            if entry < 0:
-                cursor[0] = text
-                cursor[1] = place
-                return end - place
-            entries[entry, COUNT] += 1
-            place = end
+            for index in range(find_ends(data, place, stop, ends)):
+                end = ends.places[index]
+                entry = entry_of(slots, entries, arena, used, data, place, end - place, groups[text])
+                if entry < 0:
+                    cursor[0] = text
+                    cursor[1] = place
+                    return end - place
+                entries[entry, COUNT] += 1
+                place = end
     return np.int64(-1)
 
 
@@ -131,13 +132,6 @@ def _fill_slots(slots, entries, arena, used):
         slots[slot] = _mark(digest, entry)
 
 
-@kernel
-def clear_table(slots, used):
-    """Forget all entries."""
-    slots[:] = _EMPTY
-    used[:] = 0
-
-
 def new_table(entries: int, arena: int) -> Table:
     """An empty table with room for `entries` (a power of two) pieces of `arena` bytes together."""
     return Table(
@@ -153,6 +147,7 @@ class PieceTable:
 
     def __init__(self) -> None:
         self._table = new_table(1 << 14, 1 << 17)
+        self._ends = new_ends()
 
     def __len__(self) -> int:
         return int(self._table.used[ENTRIES])
@@ -171,7 +166,7 @@ class PieceTable:
         """Cut texts (text i is data[offsets[i]:offsets[i + 1]], group groups[i]) into pieces and count them."""
         cursor = np.array([0, -1], np.int64)
         data, offsets = read_only(data), read_only(offsets)
-        while (short := _count_texts(self._table, data, offsets, groups, cursor)) >= 0:
+        while (short := _count_texts(self._table, data, offsets, groups, self._ends, cursor)) >= 0:
             self.grow(short)
 
     def add_pieces(self, data: Bytes, offsets: Int64, groups: Int32, amounts: Int64) -> None:

@@ -4,8 +4,8 @@ BLOOM splits with the regular expression ` ?[^(\s|[.,!?…。，、।۔،])]+`.
 tokenizers reads the nested bracket as a union, so a piece is an optional space and a run of characters that are neither
 white space nor one of `( ) | . , ! ? … 。 ， 、 । ۔ ،`. What lies between such runs is a piece too, as a whole
 ("Isolated"): line breaks and indentation therefore become tokens of their own. Other regex engines read the
-pattern differently, so this module does not use one: it walks the UTF-8 bytes. `SEPARATORS` lists the 39 code
-points at which the expression stops.
+pattern differently, so this module does not use one: it marks the bytes of separators, 64 at a time (`separators`), and
+finds where pieces end with a few operations on the bits.
 
 In: a uint8 array of UTF-8 text. Out: where each piece ends. Bytes that are no valid UTF-8 are word characters.
 """
@@ -13,94 +13,116 @@ In: a uint8 array of UTF-8 text. Out: where each piece ends. Bytes that are no v
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from roots_pipeline.text.memory import inlined, kernel
+from roots_pipeline.text.memory import inlined, kernel, trailing_zeros
+from tokenizer.machine import at, put
+from tokenizer.separators import BLOCK, LOOK_AHEAD, SEPARATORS, ascii_separators, wide_separators
 
 PATTERN = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 
-SEPARATORS = (
-    *range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,
-    *map(ord, "()|.,!?…。，、।۔،"),
-)  # fmt: skip
+__all__ = ["PATTERN", "SEPARATORS", "Ends", "find_ends", "new_ends", "split_pieces"]
 
-_SPACE = 0x20
-_WORD, _SEPARATOR, _PERHAPS = 0, 1, 2  # what the first byte of a character says about it
+_STRETCH = 32  # blocks that are looked at in one go
+_ONE = np.uint64(1)
+_TOP = np.uint64(BLOCK - 1)
 
 
-def _first_bytes() -> npt.NDArray[np.uint8]:
-    kinds = np.full(256, _WORD, np.uint8)
-    for point in SEPARATORS:
-        kinds[chr(point).encode()[0]] = _SEPARATOR if point < 0x80 else _PERHAPS
-    return kinds
+class Ends(NamedTuple):
+    """Room for what `find_ends` finds. `places`: int64, the ends; `tail`: uint8, a copy of the end of the text, which
+    may be where memory ends."""
+
+    places: npt.NDArray[np.int64]
+    tail: npt.NDArray[np.uint8]
 
 
-def _separator_map() -> npt.NDArray[np.bool_]:
-    known = np.zeros(0x10000, np.bool_)
-    known[list(SEPARATORS)] = True
-    return known
-
-
-_FIRST_BYTE = _first_bytes()
-_IS_SEPARATOR = _separator_map()
+def new_ends() -> Ends:
+    """No ends yet."""
+    return Ends(np.empty(BLOCK * (_STRETCH + 2), np.int64), np.zeros(2 * BLOCK, np.uint8))
 
 
 @inlined
-def separator_width(data, place, stop):
-    """Bytes of the separator at `place` < `stop`, 0 if a word character stands there."""
-    first = data[place]
-    kind = _FIRST_BYTE[first]
-    if kind == _WORD:
-        return 0
-    if kind == _SEPARATOR:
-        return 1
-    if first < 0xE0:
-        if place + 1 < stop and data[place + 1] & 0xC0 == 0x80:
-            point = (np.int64(first & 0x1F) << 6) | (data[place + 1] & 0x3F)
-            return 2 if _IS_SEPARATOR[point] else 0
-        return 0
-    if place + 2 < stop and data[place + 1] & 0xC0 == 0x80 and data[place + 2] & 0xC0 == 0x80:
-        point = (np.int64(first & 0x0F) << 12) | (np.int64(data[place + 1] & 0x3F) << 6) | (data[place + 2] & 0x3F)
-        return 3 if point >= 0x800 and _IS_SEPARATOR[point] else 0
-    return 0
+def _block(data, place, stop, tail, carry):
+    """Marks of the 64 bytes from `place` on: separators (also what lies behind `stop`), spaces, and how far a separator
+    goes on into the next block; `carry` is that of the block before."""
+    if place >= stop:
+        return ~np.uint64(0), np.uint64(0), np.uint64(0)
+    behind = np.uint64(0)
+    if place + BLOCK + LOOK_AHEAD <= stop:
+        marks, spaces, wide = ascii_separators(data, place)
+        if wide == 0:
+            return marks | carry, spaces, np.uint64(0)
+        two, three = wide_separators(data, place)
+    else:
+        number = stop - place
+        for index in range(min(number, BLOCK + LOOK_AHEAD)):
+            put(tail, index, at(data, place + index))
+        for index in range(number, BLOCK + LOOK_AHEAD):
+            put(tail, index, np.uint8(0))
+        marks, spaces, _ = ascii_separators(tail, 0)
+        two, three = wide_separators(tail, 0)
+        if number < BLOCK:
+            behind = ~np.uint64(0) << np.uint64(number)
+    longer = two | three
+    marks |= carry | behind | longer | (longer << _ONE) | (three << np.uint64(2))
+    return marks, spaces, (longer >> _TOP) | (three >> (_TOP - _ONE))
 
 
 @inlined
-def piece_end(data, start, stop):
-    """Where the piece that begins at `start` ends, in a text that ends at `stop`; `start` < `stop`."""
-    place = start
-    if data[place] == _SPACE and place + 1 < stop and separator_width(data, place + 1, stop) == 0:
-        place += 1
-    if separator_width(data, place, stop) == 0:
-        place += 1
-        while place < stop and separator_width(data, place, stop) == 0:
-            place += 1
-        return place
-    while place < stop:
-        width = separator_width(data, place, stop)
-        if width == 0:
-            break
-        if data[place] == _SPACE and place + 1 < stop and separator_width(data, place + 1, stop) == 0:
-            break  # this space belongs to the word behind it
-        place += width
-    return place
+def find_ends(data, start, stop, ends):
+    """Where pieces of a text end that goes from `start`, where a piece begins, to `stop` > `start`: at least one piece,
+    and those of about 2,000 bytes. Returns their number; `ends.places` holds them."""
+    found = 0
+    block = start
+    last = start + BLOCK * _STRETCH
+    marks, spaces, carry = _block(data, block, stop, ends.tail, np.uint64(0))
+    before = marks & _ONE  # the byte before the block: a separator? Where the first piece begins, nothing ends.
+    space_before = np.uint64(0)
+    usable = ~_ONE
+    while block < stop:
+        next_marks, next_spaces, carry = _block(data, block + BLOCK, stop, ends.tail, carry)
+        after_mark = (marks << _ONE) | before
+        before_word = ~((marks >> _ONE) | (next_marks << _TOP))
+        own_space = (spaces << _ONE) | space_before
+        # Separators begin; or a word begins, before its own space if it has one.
+        bits = (marks & ~after_mark) | (~marks & after_mark & ~own_space) | (spaces & before_word)
+        bits &= usable
+        usable = ~np.uint64(0)
+        while bits != 0:
+            put(ends.places, found, block + trailing_zeros(bits))
+            found += 1
+            bits &= bits - _ONE
+        before, space_before = marks >> _TOP, spaces >> _TOP
+        marks, spaces = next_marks, next_spaces
+        block += BLOCK
+        if block >= last and found > 0 and block < stop:
+            return found
+    # What lies behind the text counts as separators: if it ends in a word, that end is found already.
+    while found > 0 and at(ends.places, found - 1) >= stop:
+        found -= 1
+    put(ends.places, found, stop)
+    return found + 1
 
 
 @kernel
-def _ends(data, ends):
+def _split(data, ends, out):
     found = 0
-    place = 0
+    place = np.int64(0)
     while place < data.size:
-        place = piece_end(data, place, data.size)
-        ends[found] = place
-        found += 1
+        number = find_ends(data, place, data.size, ends)
+        for index in range(number):
+            out[found] = ends.places[index]
+            found += 1
+        place = out[found - 1]
     return found
 
 
 def split_pieces(text: bytes) -> list[bytes]:
     """The pieces of one text, in order; joined they are the text again. For inspection: not the fast path."""
     data = np.frombuffer(text, np.uint8)
-    ends = np.empty(len(text), np.int64)
-    stops = ends[: _ends(data, ends)].tolist()
+    out = np.empty(len(text), np.int64)
+    stops = out[: _split(data, new_ends(), out)].tolist()
     return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]

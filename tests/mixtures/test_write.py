@@ -203,7 +203,7 @@ def _recipe_file(folder: Path) -> str:
 
 def test_the_code_that_decides_the_files(project: Path) -> None:
     names = {path.name for path in _imported(project, "tokenizer/encode.py")}
-    assert {"encode.py", "merge_table.py", "piece_table.py", "pretokenize.py", "tokenizer_file.py"} <= names
+    assert {"encode.py", "merge_table.py", "pretokenize.py", "word_cache.py", "tokenizer_file.py"} <= names
     assert not names & {"__main__.py", "bpe.py", "count.py"}  # training does not decide how text is encoded
 
 

@@ -123,19 +123,22 @@ def test_long_texts_are_encoded_block_by_block(
     assert as_lists(encoder.encode_column(column, append_eos=True)) == as_lists(expected)
 
 
-def test_a_full_cache_is_emptied(sample_file: str, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    column = pa.array(sample_texts(sample)[:60], pa.large_string())
-    expected = Encoder.from_file(sample_file).encode_column(column, append_eos=False)[0]
-    for name, size in (("_CACHED_PIECES", 64), ("_CACHED_BYTES", 256), ("_CACHED_IDS", 80)):
-        with monkeypatch.context() as patch:
-            patch.setattr(encode_module, "_CACHED_PIECES", 1 << 10)
-            patch.setattr(encode_module, name, size)
-            small = Encoder.from_file(sample_file)
-        for _ in range(2):
-            assert np.array_equal(small.encode_column(column, append_eos=False)[0], expected)
+@pytest.mark.parametrize(("bits", "ids"), [(9, 1 << 14), (14, 2600), (20, 1 << 21)])
+def test_a_full_cache_is_emptied(
+    sample_file: str, sample: Path, monkeypatch: pytest.MonkeyPatch, bits: int, ids: int
+) -> None:
+    texts = sample_texts(sample)[:60]
+    texts += ["".join(chr(0x100 + 37 * i * j % 5000) for j in range(9)) + " x" for i in range(400)]  # many ids a word
+    column = pa.array(texts, pa.large_string())
+    expected = Encoder.from_file(sample_file).encode_column(column, append_eos=True)
+    monkeypatch.setattr(encode_module, "_CACHE_BITS", bits)
+    monkeypatch.setattr(encode_module, "_CACHED_IDS", ids)
+    small = Encoder.from_file(sample_file)
+    for _ in range(2):
+        assert as_lists(small.encode_column(column, append_eos=True)) == as_lists(expected)
 
 
-@pytest.mark.parametrize("length", [63, 64, 65, 66, 200, 5000])
+@pytest.mark.parametrize("length", [30, 31, 32, 33, 34, 61, 62, 63, 64, 65, 66, 200, 5000])
 @pytest.mark.parametrize("unit", ["a", "ab", "e\u0301", "你", "=", "aab", "\x00"])
 def test_short_and_long_pieces(encoder: Encoder, theirs: Any, length: int, unit: str) -> None:
     text = (unit * length)[:length]
@@ -148,7 +151,7 @@ def test_long_random_pieces_as_the_plain_twin(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_files(vocabulary)["tokenizer.json"])
     encoder = Encoder.from_file(str(tmp_path / "tokenizer.json"))
     ranks = {(a, b): (rank, 260 + rank) for rank, (a, b) in enumerate(vocabulary.merges.tolist())}
-    for length in (10, 64, 65, 300):
+    for length in (10, 31, 32, 33, 61, 62, 63, 64, 65, 300):
         piece = bytes(chance.choices(b"abc", k=length))
         assert encoder.encode(piece).tolist() == plain.encode(piece, vocabulary.tokens, ranks)
 

@@ -1,6 +1,8 @@
-"""The state machine against the specification's vectors, every code point, a plain twin, and any bytes at all."""
+"""The splitter against the specification's vectors, every code point, a plain twin, and any bytes at all."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -59,6 +61,19 @@ def test_every_code_point_as_hugging_face_reads_it() -> None:
 @given(near_separators | st.text())
 def test_same_as_the_plain_twin(text: str) -> None:
     assert ours(text) == plain.split(text)
+
+
+def test_texts_of_many_blocks() -> None:
+    """Words and gaps that cross the 64 bytes that are looked at together, and bytes that are no UTF-8."""
+    chance = random.Random(5)
+    alphabet = [*map(chr, SEPARATORS), *"ab  é你न\x00", "word", " word", "\udcff", "\udce2\udc80"]
+    for number in range(1500):
+        chosen = chance.sample(alphabet, k=chance.randint(1, len(alphabet)))
+        text = "".join(chance.choices(chosen, k=chance.choice([3, 60, 130, 2500])))
+        data = text.encode(errors="surrogateescape")
+        text = data.decode(errors="surrogateescape")  # escaped bytes may have become a character
+        expected = [piece.encode(errors="surrogateescape") for piece in plain.split(text)]
+        assert split_pieces(data) == expected, number
 
 
 def test_same_as_hugging_face_on_runs_of_separators() -> None:
