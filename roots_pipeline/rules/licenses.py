@@ -107,7 +107,7 @@ def _tidied(tag: str) -> str:
         kept.append(word.upper() if joint else word)
     while kept and kept[-1] in ("AND", "OR", "WITH", "-", "--"):
         kept.pop()
-    return " ".join(kept).replace("( ", "(").replace(" )", ")")
+    return " ".join(kept).replace("( ", "(").replace(" )", ")") if any(map(str.isalnum, "".join(kept))) else ""
 
 
 def _gnu_licenses(words: str) -> list[str]:

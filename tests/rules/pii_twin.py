@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import regex
 
-ORDER = ("KEY", "EMAIL", "USER", "IP_ADDRESS", "ID", "NUMBER")
+from roots_pipeline.rules.pii_patterns import Tag
+
+ORDER: tuple[Tag, ...] = ("KEY", "EMAIL", "USER", "IP_ADDRESS", "ID", "NUMBER")
 Span = tuple[int, int]
 
 _GROUP = "[0-9A-Fa-f]{1,4}"

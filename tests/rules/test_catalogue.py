@@ -125,7 +125,7 @@ def test_notices_as_in_plain_python(parts: list[str]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(text=st.one_of(words.map("".join), words.map(" ".join), st.text(max_size=50)))
 def test_references_as_in_plain_python(text: str) -> None:
-    listed = frozenset(roots_twin.built_in_stop_words("en"))
+    listed = frozenset(roots_twin.built_in_stop_words("en") or ())
     special = "".join(roots_twin.special_characters(False))
 
     ratio = FUNCTIONS["remove_references_en"]().ratio  # type: ignore[attr-defined]

@@ -42,6 +42,7 @@ from roots_pipeline.rules.licenses import allows, license_of
     ("# Copyright 2020 Somebody. All rights reserved.", None),
     ("import os\nlicense = ask()\n", None),
     ("print('hello')", None),
+    ("# SPDX-License-Identifier: ((((", None),
     ("", None),
 ])  # fmt: skip
 def test_headers(header: str, name: str | None) -> None:

@@ -41,8 +41,8 @@ def spans(stage: PersonalInformation, *given: str) -> list[list[tuple[str, int, 
     for text, start, piece, matches in stage.matches(data, offsets, np.zeros(len(given), np.int64)):
         first = len(data[offsets[text] : start].tobytes().decode())
         for match in matches:
-            where = (first + len(piece[:place].decode()) for place in (match.start, match.stop))
-            found[text].append((stage.tags[match.tag], *where))
+            begin, stop = (first + len(piece[:place].decode()) for place in (match.start, match.stop))
+            found[text].append((stage.tags[match.tag], begin, stop))
     return [sorted(row, key=lambda match: (stage.tags.index(match[0]), match[1])) for row in found]
 
 
@@ -61,7 +61,7 @@ def test_golden_rows(shared: Path) -> None:
 def test_golden_rows_in_any_order_of_tags(shared: Path) -> None:
     for row in golden(shared, "pii"):
         for order, text in row.get("redacted_by_order", {}).items():
-            stage = PersonalInformation(as_published=True, tags=tuple(order.split(">")))  # type: ignore[arg-type]
+            stage = PersonalInformation(as_published=True, tags=tuple(order.split(">")))
             assert redacted(stage, row["text"]) == [text]
 
 
