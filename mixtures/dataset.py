@@ -98,6 +98,11 @@ class BlendedDataset:
         group, number = self._place(index)
         return self.groups[group].spans(number)
 
+    def boundaries(self, index: int) -> npt.NDArray[np.int64]:
+        """Where documents begin inside sample `index`; see `GroupSamples.boundaries`."""
+        group, number = self._place(index)
+        return self.groups[group].boundaries(number)
+
     def containing(self, group: str, sequences: Sequence[int]) -> npt.NDArray[np.int64]:
         """Numbers, rising, of the samples that hold a token of one of these sequences of a group's file."""
         if group not in self.names:

@@ -80,6 +80,14 @@ class GroupSamples:
                 found.append(Span(sequence, begin, stop - begin))
         return found
 
+    def boundaries(self, number: int) -> npt.NDArray[np.int64]:
+        """Where documents begin inside sample `number`, 0 first and S + 1 last (the `cu_seqlens` of attention kernels).
+
+        A mask made of it keeps attention inside of documents. It follows from the order and is stored nowhere.
+        """
+        lengths = [span.tokens for span in self.spans(number)]
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
     def containing(self, sequences: Sequence[int]) -> npt.NDArray[np.int64]:
         """Numbers, rising, of all samples that hold a token of one of these sequences of the group's file."""
         there = np.isin(self._documents, np.asarray(sequences, np.int64))

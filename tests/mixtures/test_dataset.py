@@ -263,3 +263,13 @@ def test_held_out_data_of_a_group_without_weight(tmp_path: Path) -> None:
     assert BlendedDataset(path, "validation", 3, groups=["b.en"]).names == ("b.en",)
     with pytest.raises(MixtureError, match="no group has both"):
         BlendedDataset(path, "train", 3, groups=["b.en"])
+
+
+def test_boundaries_of_documents_in_a_sample(tmp_path: Path) -> None:
+    documents = [[3, 4, 2], [5, 6, 7, 8, 9, 2], [2], [10, 2]]  # 2 ends a document
+    path = build_mixture(tmp_path, {"a.en": documents}, split={"method": "range", "train": "0:1", "validation": "1:1"})
+    dataset = BlendedDataset(path, "train", 30, sequence_length=4)
+    for number in range(30):
+        tokens, found = dataset[number], dataset.boundaries(number)
+        ends = [place + 1 for place in range(4) if tokens[place] == 2]
+        assert found.tolist() == [0, *ends, 5]

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from mixtures.indexed import (
     DTYPE_CODES,
+    HEADER_BYTES,
+    MAGIC,
     IndexedReader,
     IndexedWriter,
     dtype_code,
@@ -200,3 +202,22 @@ def test_more_than_two_billion_tokens(tmp_path: Path) -> None:
     for place, mark in marks.items():
         sequence, start = divmod(place, 2**30)
         assert reader.get(sequence, start, 1).tolist() == [mark]
+
+
+def test_more_documents_than_int32_holds(tmp_path: Path) -> None:
+    """A sparse index of 2^31 + 3 sequences, the last two of which hold the only tokens."""
+    count, prefix = 2**31 + 3, str(tmp_path / "many")
+    with open(f"{prefix}.idx", "wb") as out:
+        out.write(MAGIC + struct.pack("<QBQQ", 1, 4, count, count + 1))
+        out.seek(HEADER_BYTES + 4 * (count - 2))
+        out.write(np.array([2, 3], "<i4").tobytes())
+        out.seek(HEADER_BYTES + 12 * count - 8)
+        out.write(np.array([8], "<i8").tobytes())
+        out.truncate(HEADER_BYTES + 12 * count + 8 * count)
+        out.seek(0, os.SEEK_END)
+        out.write(np.array([count], "<i8").tobytes())
+    np.arange(5, dtype="<i4").tofile(f"{prefix}.bin")
+    reader = IndexedReader(prefix)
+    assert len(reader) == count and reader.document_index[-1] == count
+    assert reader[count - 2].tolist() == [0, 1] and reader.get(count - 1, 1).tolist() == [3, 4]
+    assert len(reader[2**31]) == 0

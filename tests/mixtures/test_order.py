@@ -171,3 +171,13 @@ def test_more_tokens_than_int32_holds() -> None:
         position, offset = divmod(sample * length, 2**31 - 1)
         assert index[sample].tolist() == [position, offset]
     assert epochs_needed(tokens, 2048, 10**13) == -(-(10**13 * 2048 + 1) // tokens)
+
+
+def test_wide_indices_hold_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths, documents = np.array([5, 0, 9, 3] * 5, np.int32), np.arange(20)
+    narrow = build_order(lengths, documents, 4, 60, 7, "bigscience")
+    monkeypatch.setattr("mixtures.order.INT32_END", 10)  # as if a document more did not fit
+    wide = build_order(lengths, documents, 4, 60, 7, "bigscience")
+    for name in ("document_index", "sample_index"):
+        assert getattr(narrow, name).dtype == np.int32 and getattr(wide, name).dtype == np.int64
+        assert np.array_equal(getattr(narrow, name), getattr(wide, name))
