@@ -73,6 +73,8 @@ def make_models(run: str, language: str, to: str, settings: Settings) -> Models:
     if lmplz is None:
         raise RecipeError(f"there is no program '{settings.lmplz}'.", where=_WHERE,
                           hint="Build KenLM (cmake, boost) and put lmplz on the PATH, or give its path with --lmplz.")
+    if not list_files(join(run, "corpus", "documents"), ".parquet"):
+        raise RecipeError("there is no corpus.", where=join(run, "corpus"), hint="Run a recipe there first.")
     name = join(to, language_code(language))
     pieces, arpa = f"{name}.sentencepiece.model", f"{name}.arpa"
     write_bytes(pieces, _train_pieces(_trained(run, language, settings), settings))

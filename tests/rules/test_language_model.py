@@ -88,6 +88,8 @@ def test_failures_are_sentences(run: str, tmp_path: Path) -> None:
     assert not (tmp_path / "en.arpa").exists()
     with pytest.raises(EmptyOutputError, match="no text in this language"):
         make_models(run, "sw", str(tmp_path), Settings(30, lmplz=program(tmp_path, STAND_IN)))
+    with pytest.raises(RecipeError, match="there is no corpus"):
+        make_models(str(tmp_path), "en", str(tmp_path), Settings(30, lmplz=program(tmp_path, STAND_IN)))
     with pytest.raises(RecipeError, match="no program 'nowhere'"):
         make_models(run, "en", str(tmp_path), Settings(30, lmplz="nowhere"))
     with pytest.raises(RecipeError, match="`order` is 1"):
