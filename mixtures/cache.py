@@ -8,6 +8,8 @@ arrays at the same time write the same bytes.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,10 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from roots_pipeline.core.errors import StorageError
-from roots_pipeline.core.storage import commit_file, fingerprint, join, read_json, write_json
+from roots_pipeline.core.storage import (
+    commit_file,
+    fingerprint,
+    join,
+    list_files,
+    read_json,
+    remove_file,
+    write_json,
+)
 
 # Raised when the arrays change although their inputs do not.
 _FORMAT = 1
+_BUILDING_SECONDS = 6 * 3600.0
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -48,6 +59,31 @@ def cached(
     return {name: _load(join(folder, f"{key}-{name}.npy"), rows) for name, rows in known["arrays"].items()}, known[
         "facts"
     ]
+
+
+def forget(folder: str, usable: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Delete arrays whose inputs are not `usable` any more; who has mapped them keeps them.
+
+    Arrays without a description go, too, if they are older than any that somebody may be building right now.
+    """
+    described = set()
+    for path in list_files(folder, ".json"):
+        key = path.removesuffix(".json")
+        try:
+            known = usable(read_json(path)["inputs"])
+        except (StorageError, KeyError, TypeError):  # not ours, or damaged
+            known = False
+        if known:
+            described.add(key)
+            continue
+        remove_file(path)
+        for array in list_files(folder, ".npy"):
+            if array.rpartition("-")[0] == key:
+                remove_file(array)
+    old = time.time() - _BUILDING_SECONDS
+    for path in list_files(folder, ".npy"):
+        if path.rpartition("-")[0] not in described and os.path.getmtime(path) < old:
+            remove_file(path)
 
 
 def _load(path: str, rows: int) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mixtures.cache import forget
 from mixtures.config import MixtureRecipe
 from mixtures.files import Inputs, read_inputs, write_files
 from mixtures.foreign import adopt_groups
@@ -52,6 +53,7 @@ def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Pro
         groups |= adopt_groups(recipe.foreign, groups, folder, inputs.vocabulary.size)
         lock, unmatched = make_lock(recipe, inputs, groups, folder)
         _finish(lock, recipe, inputs, folder)
+        forget(join(folder, "cache"), lambda arrays: _usable(arrays, lock))
         note_history(folder, started, step="mixture", groups=len(lock.groups))
     if unmatched.entries:
         progress.say(f"The corpus has nothing for {', '.join(unmatched.entries)}; the other weights are scaled up.")
@@ -101,6 +103,15 @@ def make_lock(
         groups=facts,
     )
     return lock, unmatched
+
+
+def _usable(arrays: Mapping[str, Any], lock: Lock) -> bool:
+    """Whether index arrays of the cache, by their inputs, can still be asked for under this lock."""
+    if "weights" in arrays:
+        return set(arrays["weights"]) <= {group.weight for group in lock.groups.values()}
+    hashes = [(group.files[".idx"].xxh3, group.files[".documents.parquet"].xxh3) for group in lock.groups.values()]
+    same = (arrays["lengths"], arrays["documents"]) in hashes
+    return same and (arrays["split"], arrays["variant"]) == (lock.split, lock.variant)
 
 
 def _count_sides(split: dict[str, Any], recipe: MixtureRecipe, prefix: str) -> list[tuple[int, int]]:

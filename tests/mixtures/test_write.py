@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -359,3 +360,24 @@ def test_recipes(tmp_path: Path) -> None:
         mine.write_text(text, "utf-8")
         with pytest.raises(RecipeError, match=message):
             load_mixture_recipe(str(mine))
+
+
+def test_index_arrays_of_other_data_are_deleted(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    write(run)
+    path, cache = f"{run}/mixture/{NAME}", Path(run) / "mixture" / "cache"
+    BlendedDataset(path, "train", 30)
+    before = sorted(file.name for file in cache.iterdir())
+    left_over, new = cache / "order-cut-document.npy", cache / "order-new-document.npy"
+    left_over.write_bytes(b"of a run that was killed")
+    os.utime(left_over, (0, 0))
+    new.write_bytes(b"of a run that is building")
+    write(run)
+    assert sorted(file.name for file in cache.iterdir()) == sorted([*before, new.name])
+    new.unlink()
+    write(run, weights={"rule": "temperature", "alpha": 0.1})  # the orders stay, the blend goes
+    left = sorted(file.name for file in cache.iterdir())
+    assert left == [name for name in before if name.startswith("order")] != before
+    write(run, split={"method": "hash", "share": 0.3})
+    assert list(cache.iterdir()) == []
+    assert len(BlendedDataset(path, "train", 30)) == 30
