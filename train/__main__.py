@@ -1,4 +1,4 @@
-"""Commands of the training package: `python -m train run | generate | export | import | convert | slurm | plan`.
+"""Commands of the training package: `python -m train COMMAND`.
 
 Examples:
 
@@ -211,6 +211,36 @@ def plan_(
     assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours)
     sheet = plan_run(config, vocabulary, gpus, load_hardware(gpu, hardware or BUILT_IN), assumed)
     print(orjson.dumps(as_facts(sheet, layouts)).decode() if as_json else as_text(sheet, layouts))
+
+
+@app.command()
+def evaluate(
+    tasks: Annotated[Path, typer.Argument(help="YAML file that lists tasks; see docs/evaluation.md.")],
+    folder: RunFolder = _DEFAULT,
+    model: Annotated[Path | None, typer.Option(help="A BLOOM in Hugging Face's form instead of RUN's model.")] = None,
+    length: Annotated[int, typer.Option(min=1, help="Tokens of a window of a text.")] = 2048,
+    batch: Annotated[int, typer.Option(min=1, help="Continuations computed together.")] = 16,
+    step: Step = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score the newest checkpoint (exported first if it is not yet) on tasks from files; RUN/model/evaluation.json."""
+    import orjson
+
+    from roots_pipeline.core.storage import write_json
+    from train.evaluation.scores import evaluate as score
+    from train.export import check_tokenizer, ensure_exported
+    from train.saved import saved_to_use
+
+    if model is None:
+        saved = saved_to_use(folder / "model" / "checkpoints", step)
+        check_tokenizer(saved, folder / "tokenizer")
+        target = folder / "model" / "export"
+        ensure_exported(saved, folder / "tokenizer", target, Progress(quiet=quiet).say)
+        results = score(target, tasks, length, batch, folder / "corpus")
+        write_json(str(folder / "model" / "evaluation.json"), {"step": saved.step, "tasks": results})
+    else:
+        results = score(model, tasks, length, batch)
+    print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
 
 
 if __name__ == "__main__":

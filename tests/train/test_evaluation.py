@@ -1,0 +1,199 @@
+"""Evaluation against scores computed one by one from whole logits, and against definitions written out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer, BloomForCausalLM
+
+from roots_pipeline.core.errors import RecipeError, RootbloomError, SourceError
+from tests.train.conftest import WORDS
+from tests.train.test_model import Exported
+from train.evaluation.prefixes import Likelihood, Model, Request, Scorer, load_model
+from train.evaluation.scores import Words, contamination, evaluate
+from train.evaluation.tasks import read_items, read_tasks
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, tokenizer: Path) -> Path:
+    return Exported(6, tmp_path_factory.mktemp("evaluated"), tokenizer).folder
+
+
+@lru_cache(maxsize=1)
+def theirs_from(folder: Path) -> Any:
+    return BloomForCausalLM.from_pretrained(str(folder))
+
+
+@lru_cache(maxsize=1)
+def mine_from(folder: Path) -> Model:
+    return load_model(folder)
+
+
+def one_by_one(folder: Path, requests: list[Request]) -> list[Likelihood]:
+    """Each request alone, from the logits of Hugging Face's class."""
+    theirs = theirs_from(folder)
+    found = []
+    for request in requests:
+        with torch.no_grad():
+            logits = theirs(torch.tensor([request.inputs])).logits[0, -len(request.continuation) :, :WORDS]
+        rows = zip(logits.log_softmax(-1), request.continuation, strict=True)
+        total = sum(float(row[token]) for row, token in rows)
+        found.append(Likelihood(total, bool((logits.argmax(-1) == torch.tensor(request.continuation)).all())))
+    return found
+
+
+def check(folder: Path, requests: list[Request], batch: int = 4) -> Scorer:
+    scorer = Scorer(mine_from(folder), WORDS, batch)
+    for mine, theirs in zip(scorer.score(requests), one_by_one(folder, requests), strict=True):
+        assert mine.total == pytest.approx(theirs.total, abs=1e-4, rel=1e-5) and mine.greedy == theirs.greedy
+    return scorer
+
+
+def drawn(random: np.random.Generator, count: int) -> tuple[int, ...]:
+    return tuple(random.integers(4, WORDS, count).tolist())
+
+
+def test_shared_examples_and_endings_are_computed_once(model: Path) -> None:
+    """HellaSwag with five examples: 12 questions of 4 endings. The saving is what the lengths predict, above 4."""
+    random = np.random.default_rng(0)
+    shots, requests = drawn(random, 120), []
+    for _ in range(12):
+        question = drawn(random, 30)
+        requests += [Request(shots + question, drawn(random, 8)) for _ in range(4)]
+    scorer = check(model, requests)
+    assert scorer.requested == 48 * 157
+    assert scorer.computed <= 120 + 12 * (30 + 4 * 7) and scorer.requested / scorer.computed > 4
+
+
+TOKENS = st.lists(st.integers(4, 7), min_size=1, max_size=6).map(tuple)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.builds(Request, TOKENS, TOKENS), min_size=1, max_size=12), st.integers(1, 4))
+def test_any_requests_score_as_one_by_one(model: Path, requests: list[Request], batch: int) -> None:
+    """Repeated ones, ones that begin others, ones of a single token."""
+    distinct = len({one.inputs[: end + 1] for one in requests for end in range(len(one.inputs))})
+    assert check(model, requests, batch).computed == distinct
+
+
+def test_very_deep_trees(model: Path) -> None:
+    long = drawn(np.random.default_rng(1), 150)
+    check(model, [Request(long[:end], (5,)) for end in range(1, 150)], 16)
+
+
+def write(folder: Path, tasks: list[dict[str, Any]], **files: list[Any]) -> Path:
+    for name, lines in files.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "tasks.yaml").write_text(json.dumps({"tasks": tasks}))
+    return folder / "tasks.yaml"
+
+
+CHOICE = {"name": "piqa", "kind": "choice", "file": "piqa.jsonl", "context": "w1 {goal} w2",
+          "choices": ["{sol1}", "{sol2}"], "answer": "label"}  # fmt: skip
+
+
+def sentence(random: np.random.Generator, count: int) -> str:
+    return " ".join(f"w{number}" for number in random.integers(0, WORDS - 4, count))
+
+
+def test_scores_are_the_definitions_written_out(model: Path, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    piqa = [{"goal": sentence(random, 5), "sol1": sentence(random, 3), "sol2": sentence(random, 6), "label": n % 2}
+            for n in range(9)]  # fmt: skip
+    cloze = [{"text": sentence(random, 6), "word": sentence(random, 1)} for _ in range(7)]
+    texts = [{"text": sentence(random, count)} for count in (3, 40, 41)]
+    file = write(
+        tmp_path,
+        [CHOICE | {"examples": "shots.jsonl", "shots": 2},
+         {"name": "lambada", "kind": "cloze", "file": "lambada.jsonl", "context": "{text}", "target": " {word}"},
+         {"name": "pile", "kind": "text", "file": "pile.jsonl", "context": "{text}"}],
+        piqa=piqa, shots=piqa[:3], lambada=cloze, pile=texts,
+    )  # fmt: skip
+    found = evaluate(model, file, length=20)
+    words = AutoTokenizer.from_pretrained(str(model))
+
+    def likelihood(context: str, continuation: str) -> Likelihood:
+        ids = (words(text, add_special_tokens=False).input_ids for text in (context, continuation))
+        return one_by_one(model, [Request(*(tuple(one) for one in ids))])[0]
+
+    before = "".join(f"w1 {one['goal']} w2 {one['sol1'] if one['label'] == 0 else one['sol2']}\n\n" for one in piqa[:2])
+    rows = [[likelihood(f"{before}w1 {one['goal']} w2", one[name]).total for name in ("sol1", "sol2")] for one in piqa]
+    right = [float((row[1] > row[0]) == one["label"]) for row, one in zip(rows, piqa, strict=True)]
+    normed = [float((row[1] / len(one["sol2"]) > row[0] / len(one["sol1"])) == one["label"])
+              for row, one in zip(rows, piqa, strict=True)]  # fmt: skip
+    scores = found["piqa"]
+    assert (scores["acc"], scores["acc_norm"], scores["items"]) == (sum(right) / 9, sum(normed) / 9, 9)
+    mean = sum(right) / 9
+    assert scores["acc_stderr"] == pytest.approx(math.sqrt(sum((one - mean) ** 2 for one in right) / 8 / 9))
+    assert scores["tokens_computed"] < scores["tokens_one_by_one"]
+    targets = [likelihood(one["text"], one["word"]) for one in cloze]
+    assert found["lambada"]["perplexity"] == pytest.approx(math.exp(-sum(one.total for one in targets) / 7), rel=1e-5)
+    assert found["lambada"]["acc"] == sum(one.greedy for one in targets) / 7
+    # Windows of 20 tokens: 3; 20 + 20; 20 + 20 + 1, the last of which sees 20 tokens before it.
+    total, end = 0.0, words.eos_token_id
+    for line in texts:
+        ids = words(line["text"], add_special_tokens=False).input_ids
+        for start in range(0, len(ids), 20):
+            part = ids[start : start + 20]
+            context = [end, *ids[:start]][-(21 - len(part)) :]
+            total += one_by_one(model, [Request(tuple(context), tuple(part))])[0].total
+    size = sum(len(line["text"]) for line in texts)
+    assert found["pile"]["bits_per_byte"] == pytest.approx(-total / size / math.log(2), rel=1e-5)
+    assert found["pile"]["word_perplexity"] == pytest.approx(math.exp(-total / 84), rel=1e-5)
+
+
+def test_spaces_before_a_continuation_are_its_own(model: Path) -> None:
+    words = Words(AutoTokenizer.from_pretrained(str(model)))
+    assert words.request("w1 w2  ", "w3") == words.request("w1 w2", " w3") == Request((5, 6), (7,))
+    assert words.request("", "w3") == Request((words.first,), (7,))
+
+
+def test_contamination_is_shown_beside_a_score(model: Path, tmp_path: Path) -> None:
+    file = write(tmp_path, [CHOICE], piqa=[{"goal": "w1", "sol1": "w2", "sol2": "w3", "label": "1"}])
+    (tmp_path / "contamination.json").write_text(
+        json.dumps([{"name": "piqa", "items_found": 3, "documents": 5, "action": "drop", "hits": 7}])
+    )
+    found = evaluate(model, file, 20, corpus=tmp_path)["piqa"]["contamination"]
+    assert found == {"items_found": 3, "documents": 5, "action": "drop"}
+    assert contamination(tmp_path / "nowhere") == {} and evaluate(model, file, 20)["piqa"]["contamination"] is None
+
+
+GOOD = {"goal": "a", "sol1": "b", "sol2": "c", "label": 0}
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "error", "message"),
+    [
+        ({"answer": None}, [GOOD], RecipeError, "needs choices and answer"),
+        ({"kind": "cloze"}, [GOOD], RecipeError, "needs a target"),
+        ({"shots": 2}, [GOOD], RecipeError, "needs a file of examples"),
+        ({"kind": "essay"}, [GOOD], RecipeError, "kind"),
+        ({"file": "absent.jsonl"}, [GOOD], SourceError, "cannot be read"),
+        ({}, [], SourceError, "no line"),
+        ({}, [GOOD, [1]], SourceError, r"piqa\.jsonl:2: this line is no JSON object"),
+        ({}, [{**GOOD, "label": 2}], SourceError, "names no choice"),
+        ({}, [{**GOOD, "label": True}], SourceError, "names no choice"),
+        ({"answer": "goal"}, [GOOD], SourceError, "names no choice"),
+        ({"choices": "goal"}, [GOOD], SourceError, "is no list of texts"),
+        ({"context": "{nothing}"}, [GOOD], SourceError, "nothing is missing"),
+        ({"context": "{goal.__class__}"}, [GOOD], None, ""),
+    ],
+)
+def test_mistakes_in_tasks(
+    task: dict[str, Any], lines: list[Any], error: type[RootbloomError] | None, message: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path, [CHOICE | task], piqa=lines)
+    if error is None:  # no more than fields are looked at
+        assert read_items(read_tasks(file)[0], tmp_path)[0].context == "{goal.__class__}"
+        return
+    with pytest.raises(error, match=message):
+        read_items(read_tasks(file)[0], tmp_path)
