@@ -2,7 +2,7 @@
 
 `plan` shows what `run` would do, `run` makes a corpus, `remember` keeps its hashes and signatures for later ones,
 `verify` checks it, `review` shows what decontamination found, `explain` tells what became of a document, `remove` takes
-documents out, `report` shows a run, and `language-model` trains the models of the perplexity filter on a corpus.
+documents out, `report` shows a run, `explore` serves a page on which limits are moved, and `language-model` trains the models of the perplexity filter on a corpus.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ Seed = Annotated[int, typer.Option(help="Draws the hits that are shown.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many documents of each source.")]
 Seconds = Annotated[float, typer.Option(min=0, help="How long the trial on samples may take, about.")]
 Object = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
 
 
@@ -127,6 +128,14 @@ def review(run: Run = "runs/sample", examples: Examples = 12, seed: Seed = 0) ->
 def report(run: Run = "runs/sample") -> None:
     """Write RUN/report.html from whatever steps have finished in a run folder."""
     print(f"report: {write_report(run)}")
+
+
+@app.command()
+def explore(run: Run = "runs/sample", port: Port = 8080) -> None:
+    """Serve a local page on which limits are moved, texts are tried, and the changes are written as a recipe."""
+    from roots_pipeline.explorer.server import serve  # a web server; no other command needs one
+
+    serve(join(run, "corpus"), port)
 
 
 @app.command()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from roots_pipeline.columns import open_parquet
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY
 from roots_pipeline.core.errors import SourceError
-from roots_pipeline.core.manifest import Manifest, read_manifest
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.storage import join, list_files
 from roots_pipeline.rules.columns import language_code
 from roots_pipeline.verify import causes_of
@@ -67,6 +67,7 @@ def explain_document(folder: str, id: str) -> list[Explanation]:
                           hint="It may have been unreadable (see quarantine/), removed, or never read.")
     kinds = causes_of(manifest)
     pairs = _pairs_of(folder, id)
+    groups = {source["name"]: source["group"] for source in manifest.config["sources"]}
     told = []
     for name, row, values in found:
         verdict, cause = values.get("verdict"), values.get("cause")
@@ -74,7 +75,8 @@ def explain_document(folder: str, id: str) -> list[Explanation]:
         shard = name.rpartition("/")[2].removesuffix(".parquet")
         told.append(Explanation(
             {key: values[key] for key in IDENTITY}, name, row, verdict, cause,
-            [path for path, _ in manifest.inputs.get(shard, [])], list(_measures(manifest, values)),
+            [path for path, _ in manifest.inputs.get(shard, [])],
+            measures_of(manifest.config["stages"], groups.get(values["source"]), values),
             _excerpt(values["text"]), _other(other) if other else None, pairs,
         ))
     return told
@@ -102,15 +104,14 @@ def _pairs_of(folder: str, id: str) -> list[dict[str, Any]]:
     return found
 
 
-def _measures(manifest: Manifest, values: Mapping[str, Any]) -> Iterator[Measure]:
-    groups = {source["name"]: source["group"] for source in manifest.config["sources"]}
-    stages = [stage for stage in manifest.config["stages"]
-              if stage["groups"] is None or groups.get(values["source"]) in stage["groups"]]
-    limits = _limits(stages, language_code(values.get("language") or ""))
-    for name, value in values.items():
-        if name not in DOCUMENT_SCHEMA.names:
-            low, high = limits.get(name) or (None, None)
-            yield Measure(name, value, low, high)
+def measures_of(
+    stages: Sequence[Mapping[str, Any]], group: str | None, values: Mapping[str, Any]
+) -> list[Measure]:
+    """The measures among a document's columns, with the limits that these stages set for its group and language."""
+    mine = [stage for stage in stages if stage["groups"] is None or group in stage["groups"]]
+    limits = _limits(mine, language_code(values.get("language") or ""))
+    return [Measure(name, value, *(limits.get(name) or (None, None)))
+            for name, value in values.items() if name not in DOCUMENT_SCHEMA.names]
 
 
 def _limits(stages: Sequence[Mapping[str, Any]], language: str) -> dict[str, Any]:

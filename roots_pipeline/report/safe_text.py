@@ -32,6 +32,11 @@ def plain(text: str, limit: int = 200) -> str:
     return str(_HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", line))
 
 
+def visible(text: str, limit: int) -> str:
+    """The beginning of a text with its lines, hidden characters written as numbers. For text nodes; not escaped."""
+    return str(_HIDDEN.sub(lambda match: f"⟨{_name(match[0])}⟩", _cut(text, limit)))
+
+
 def marked(text: str, characters: int = 600, lines: int = 12, line_length: int = 240) -> Markup:
     """HTML of the beginning of a text: escaped, hidden characters boxed, long texts and lines cut with an ellipsis."""
     shown = _cut(text, characters).replace("\r\n", "\n").split("\n")
