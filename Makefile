@@ -73,7 +73,7 @@ test-train test-others: $(READY)
 bench: $(READY)  ## Side by side with peers, in CPU time (needs a folder of real text; minutes)
 	$(BIN)/python -m benchmarks
 
-faults: $(READY)  ## Kill runs at random moments and compare the bytes with an undisturbed run (minutes)
+faults: $(READY)  ## Kill runs, fill disks, damage files; compare the bytes with an undisturbed run (minutes)
 	$(BIN)/python -m tests.faults
 
 layouts: $(READY)  ## Train tiny models in seven layouts of up to eight processes and compare (minutes)

@@ -106,4 +106,4 @@ def _copy_rows(file: FileSlice, wanted: int, target: Path) -> int:
             return 0
     table = pa.Table.from_batches([batch] if batch is not None else [], whole.schema_arrow)
     pq.write_table(table, target)
-    return file.size * table.num_rows // max(1, rows)
+    return file.size * int(table.num_rows) // max(1, int(rows))

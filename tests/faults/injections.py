@@ -49,7 +49,7 @@ def kill_worker(run: Run, seconds: float, dice: random.Random) -> Ended:
 def _signal(number: signal.Signals) -> Fault:
     def fault(run: Run, seconds: float, dice: random.Random) -> Ended:
         process = run.start()
-        if _wait(process, dice.uniform(seconds / 4, seconds)):
+        if _wait(process, dice.uniform(seconds / 4, seconds)) and run.begun(process):
             os.killpg(process.pid, number)
         return run.end(process)
 
@@ -59,7 +59,7 @@ def _signal(number: signal.Signals) -> Fault:
 def two_signals(run: Run, seconds: float, dice: random.Random) -> Ended:
     """SIGTERM and soon another one."""
     process = run.start()
-    if _wait(process, dice.uniform(seconds / 4, seconds)):
+    if _wait(process, dice.uniform(seconds / 4, seconds)) and run.begun(process):
         for pause in (dice.uniform(0, 0.3), 0):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)

@@ -54,6 +54,12 @@ class Run:
         with open(self._log, "wb") as out:
             return subprocess.Popen([*command, *self._more], stdout=out, stderr=out, start_new_session=True)
 
+    def begun(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for its first words: before them, Python itself answers signals. Whether it still runs."""
+        while process.poll() is None and self._log.stat().st_size == 0:
+            time.sleep(0.02)
+        return process.poll() is None
+
     def end(self, process: subprocess.Popen[bytes]) -> Ended:
         """Wait for its end; one that hangs is killed."""
         try:
