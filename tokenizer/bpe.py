@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roots_pipeline.core.errors import TokenizerError
+from tokenizer.checkpoint import MergeCheckpoint, vocabulary_of
 from tokenizer.merge_loop import MergeLoop
 from tokenizer.replay import replay
 from tokenizer.tokenizer_file import TokenizerFile
@@ -54,6 +55,7 @@ def train_bpe(
     minimum_frequency: int = 0,
     max_token_length: int | None = None,
     earlier: TokenizerFile | None = None,
+    checkpoint: MergeCheckpoint | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Vocabulary:
     """Train until the vocabulary has `vocab_size` tokens or no pair occurs `minimum_frequency` times.
@@ -61,6 +63,7 @@ def train_bpe(
     `data`, `offsets`: piece i is data[offsets[i]:offsets[i + 1]], all distinct; `counts`: int64, how often each
     occurs. With `max_token_length`, tokens of three bytes or more are shorter than that many bytes (Hugging
     Face's reading of the option). `earlier`: a vocabulary of ours whose merges come first (see `replay`).
+    `checkpoint` keeps the merges while training goes on; those that it holds already are not made again.
     `on_progress` hears how many tokens there are. Raises TokenizerError if the counts do not fit 64 bits.
     """
     weight = float(np.dot(counts.astype(np.float64), np.diff(offsets).astype(np.float64)))
@@ -71,7 +74,12 @@ def train_bpe(
         )
     longest = _NO_LIMIT if max_token_length is None else max_token_length
     blocks = [np.empty((0, 3), np.int64)]
-    if earlier is None:
+    begun = checkpoint.load() if checkpoint is not None else None
+    if begun is not None:
+        cells, candidates, learned = replay(data, offsets, counts, vocabulary_of(begun), longest)
+        loop = MergeLoop(cells, vocab_size, minimum_frequency, longest, (learned, candidates))
+        blocks = [begun]
+    elif earlier is None:
         loop = MergeLoop(lay_out(data, offsets, counts), vocab_size, minimum_frequency, longest)
     else:
         cells, candidates, learned = replay(data, offsets, counts, earlier, longest)
@@ -80,6 +88,8 @@ def train_bpe(
         blocks = [np.stack([taken_over[:, 0] << 32 | taken_over[:, 1], taken_over[:, 2], 0 * taken_over[:, 2]], axis=1)]
     for block in loop:
         blocks.append(block)
+        if checkpoint is not None:
+            checkpoint.save(blocks)
         if on_progress is not None:
             on_progress(len(loop.tokens))
     merges = np.concatenate(blocks)

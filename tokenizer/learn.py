@@ -14,6 +14,7 @@ from roots_pipeline.core.errors import TokenizerError
 from tokenizer.alphabet import BYTE_CHARACTERS, FIRST_MERGE_ID, SPECIAL_TOKENS, byte_ids
 from tokenizer.bpe import train_bpe
 from tokenizer.byte_fallback_training import train_byte_fallback
+from tokenizer.checkpoint import MergeCheckpoint
 from tokenizer.config import TokenizerRecipe
 from tokenizer.constraint import check_merges_found
 from tokenizer.count import read_documents
@@ -32,8 +33,9 @@ def learn_byte_level(
     ratios: Mapping[Group, float],
     advance: Callable[[int], None],
     say: Callable[[str], None],
+    checkpoint: MergeCheckpoint | None,
 ) -> Learned:
-    """Merges from a count table. Raises TokenizerError if it holds too few."""
+    """Merges from a count table, on from a checkpoint if there is one. Raises TokenizerError if it holds too few."""
     earlier = read_earlier(recipe)
     weights, scale = integer_weights(group_weights(ratios, recipe.language_weights, ratios))
     pieces = weigh(read_counts(counts), weights, scale, recipe.minimum_count)
@@ -54,6 +56,7 @@ def learn_byte_level(
         minimum_frequency=recipe.minimum_frequency * scale,
         max_token_length=recipe.max_token_length,
         earlier=earlier,
+        checkpoint=checkpoint,
         on_progress=on_progress,
     )
     check_merges_found(len(vocabulary.merges), sizes, recipe.minimum_frequency)

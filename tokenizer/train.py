@@ -1,7 +1,8 @@
 """The step itself: RUN/corpus in, RUN/tokenizer out: counts, vocabulary, files for Hugging Face, manifest.
 
 Order of work: sample and count (`count_corpus`, skipped where nothing changed), weigh, learn or take over, export,
-measure. The same run a second time does none of it; a changed vocabulary size or weight counts nothing anew.
+measure. The same run a second time does none of it; a changed vocabulary size or weight counts nothing anew; a run that
+was killed while it merged goes on from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import fingerprint, hash_file, join, lock_folder, size_of, sweep_temporaries
 from roots_pipeline.core.tasks import Commit, Engine, Task, run_task
+from tokenizer.checkpoint import MergeCheckpoint
 from tokenizer.compression import bytes_per_token
 from tokenizer.config import TokenizerRecipe
 from tokenizer.constraint import VocabularySizes
@@ -56,11 +58,13 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
             "texts": [shard.path for shard in counted.shards],
         })  # fmt: skip
         result = whole_result(task)
+        checkpoint = MergeCheckpoint(join(folder, ".work", "merges.json"), mark)
         if result is None:
             with progress.stage("merge pairs", sizes.merges) as bar:
                 result = run_task(replace(task, arguments={
-                    **task.arguments, "advance": bar.advance, "say": progress.say,
+                    **task.arguments, "advance": bar.advance, "say": progress.say, "checkpoint": checkpoint,
                 }))  # fmt: skip
+        checkpoint.forget()
         manifest = _write_manifest(folder, recipe, sizes, counted, result)
         note_history(folder, started, step="tokenizer", vocab_size=sizes.vocab_size)
     return manifest
@@ -75,19 +79,23 @@ def train_and_export(
     texts: list[str],
     advance: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
+    checkpoint: MergeCheckpoint | None = None,
 ) -> dict[str, Any]:
     """Task: learn the merges from a count table and write the files.
 
     `ratios`: how often each occurrence of a group counts; `texts`: the counted documents, for those who cannot learn
-    from counts. `advance` hears of new merges, `say` of the memory needed. Result: `pieces`, the number of distinct
-    ones, `bytes_per_token` by language, and what pruning left out. Raises TokenizerError.
+    from counts. `advance` hears of new merges, `say` of the memory needed; `checkpoint` keeps merges meanwhile. Result:
+    `pieces`, the number of distinct ones, `bytes_per_token` by language, and what pruning left out. Raises
+    TokenizerError.
     """
     if recipe.existing is not None:
         files, facts = take_over(recipe.existing)
     elif recipe.pretokenizer == "sentencepiece":
         files, facts = learn_byte_fallback(recipe, texts)
     else:
-        files, facts = learn_byte_level(recipe, counts, ratios, advance or (lambda _: None), say or (lambda _: None))
+        files, facts = learn_byte_level(
+            recipe, counts, ratios, advance or (lambda _: None), say or (lambda _: None), checkpoint
+        )
     for name, content in files.items():
         with commit.file(join(folder, name)) as temporary, open(temporary, "wb") as out:
             out.write(content)
