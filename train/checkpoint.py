@@ -64,7 +64,7 @@ class Checkpoints:
         """`needed_bytes` must be free on the disk before a save begins."""
         self.folder, self._place, self._identity = folder, place, identity
         self._kept = {"keep": keep, "keep_every": keep_every, "keep_hours": keep_hours}
-        self._needed = needed_bytes
+        self.needed_bytes = needed_bytes
         self._background, self._files = background, Files(copies=background)
         self._origin: str | None = None
         self._described: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
@@ -112,7 +112,7 @@ class Checkpoints:
                 shutil.rmtree(leftover)
             hidden.mkdir(parents=True)
             try:
-                check_space(self.folder, self._needed)
+                check_space(self.folder, self.needed_bytes)
             except StorageError as error:
                 problem[0] = (error.message,), {"where": error.where, "hint": error.hint}
                 hidden.rmdir()

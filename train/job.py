@@ -23,6 +23,7 @@ from train.config import RECIPES, TrainConfig
 from train.incidents import all_skips
 from train.model.shape import checkpoint_bytes, hardware_flops_per_token, model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
+from train.planner.hardware import load_hardware
 from train.saved import newest_complete, newest_to_continue
 from train.skips import Skips, count_steps
 from train.validation import ValidationSet, open_validation, token_bytes
@@ -101,6 +102,8 @@ def plan(recipe: str, run: Path, processes: int | None) -> Job:
     vocabulary = int(tokenizer.counts["padded_vocab_size"])
     config.check_vocabulary(vocabulary)
     job = Job(run, config, layout, vocabulary, lock.fingerprint, tokenizer.fingerprint)
+    if config.operations.gpu:
+        load_hardware(config.operations.gpu).peak(config.precision)
     newest_to_continue(job.checkpoints, job.identity())
     return job
 
@@ -197,6 +200,7 @@ def _monitor(job: Job, progress: Progress, peak: float, device: str) -> Monitor:
         flops_per_token=model_flops_per_token(shape, config.sequence_length),
         hardware_flops_per_token=hardware_flops_per_token(shape, config.sequence_length, recomputed=recomputed),
         processes=processes,
+        device_peak=load_hardware(gpu).peak(config.precision) if (gpu := config.operations.gpu) else None,
         wandb=config.operations.wandb,
     )
 

@@ -20,7 +20,7 @@ from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
 from train.data import SampleSource, micro_batches
-from train.health import slow_processes
+from train.health import slow_processes, space_warning
 from train.incidents import documents_of, names, note_incident, note_roll_back, rolled_back
 from train.monitor import Monitor
 from train.parallel.topology import Place
@@ -103,11 +103,7 @@ class Trainer:
             snapshot = spike and self._wants_snapshot(step)
             if stop or snapshot or step == last or (config.save_every and step % config.save_every == 0):
                 self._is_alive(step, samples, last, f"saving step {step}")
-                if snapshot:
-                    self.checkpoints.keep_newest()
-                self.checkpoints.save(self.engine, step, samples)
-                if snapshot:
-                    self.checkpoints.keep_newest()
+                self._save(step, samples, keep=snapshot)
             if (every := config.operations.slow_check_every) and step % every == 0:
                 self._name_slow_processes(step)
             if stop:
@@ -197,6 +193,18 @@ class Trainer:
         self.checkpoints.skip([list(one) for one in self.skips.ranges])
         self._say(f"Going back and passing over samples {first} to {end - 1}: {reason}.")
         return True
+
+    def _save(self, step: int, samples: int, *, keep: bool) -> None:
+        """Save; with `keep` this checkpoint and the one before stay for good."""
+        if keep:
+            self.checkpoints.keep_newest()
+        self.checkpoints.save(self.engine, step, samples)
+        if keep:
+            self.checkpoints.keep_newest()
+        if self.monitor is not None:
+            warning = space_warning(self.checkpoints.folder, self.checkpoints.needed_bytes)
+            if warning is not None:
+                self.monitor.say(f"step {step}  {warning}")
 
     def _wants_snapshot(self, step: int) -> bool:
         """Whether the checkpoint before this step and the state after it are to be kept: once for one spike."""

@@ -94,6 +94,7 @@ class OperationsConfig(Strict):
     heartbeat_seconds: PositiveFloat = 10.0
     slow_check_every: NonNegativeInt = 0  # steps; 0: never
     slow_factor: Annotated[float, Field(gt=1.0)] = 1.1  # a process slower than this times the median is named
+    gpu: str | None = None  # a name in train/hardware.yaml, to log the share of its data sheet's peak (mfu, hfu)
     wandb: str | None = None  # project of Weights & Biases to report to; needs the package
 
 

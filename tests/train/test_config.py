@@ -122,3 +122,28 @@ def test_activation_checkpointing_may_be_true_or_false() -> None:
 def test_how_often_to_save_does_not_change_the_identity_of_a_run() -> None:
     assert settings(save_every=1).identity() == settings(save_every=7, micro_batch=1).identity()
     assert settings(lr=1e-3).identity() != settings(lr=2e-3).identity()
+
+
+def test_counts_in_tokens_go_before_counts_in_samples() -> None:
+    tokens = {"train_tokens": 300_000_000_000, "warmup_tokens": 4096, "decay_tokens": 41_000, "anneal_tokens": 5000}
+    config = settings(sequence_length=2048, **tokens, lr_decay="wsd")
+    assert config.train_samples == 146_484_375  # as in Gopher's recipes
+    assert (config.warmup_samples, config.decay_samples, config.anneal_samples) == (2, 20, 2)
+    for wrong in (-1, 1.5, "many", True):
+        with pytest.raises(ValueError, match="Use a whole number of tokens"):
+            settings(train_tokens=wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lr_decay": "wsd"}, "needs anneal_samples between 1 and 28"),
+        ({"lr_decay": "wsd", "anneal_samples": 29}, "it is 29"),
+        ({"weight_decay_start": 0.0}, "needs weight_decay_ramp"),
+        ({"skip_samples": [[5, 5]]}, "holds no sample"),
+        ({"operations": {"spikes": {"action": "panic"}}}, "rollback"),
+    ],
+)
+def test_impossible_schedules_and_operations(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        settings(**changes)

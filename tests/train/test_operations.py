@@ -191,7 +191,7 @@ def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path: Path, monke
     health.check_space(tmp_path, 100)
     assert health.space_warning(tmp_path, 50) is None and "are free" in str(health.space_warning(tmp_path, 51))
     trainer = make_trainer(settings(steps=2), tmp_path)
-    trainer.checkpoints._needed = 101
+    trainer.checkpoints.needed_bytes = 101
     with pytest.raises(StorageError, match="nothing was written"):
         trainer.run()
     assert not list((tmp_path / "checkpoints").iterdir())
