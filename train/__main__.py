@@ -243,5 +243,29 @@ def evaluate(
     print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
 
 
+@app.command()
+def explain(
+    document: Annotated[str | None, typer.Argument(help="Id of a document: which steps read it?")] = None,
+    folder: RunFolder = _DEFAULT,
+    recipe: Annotated[str, typer.Option(help="Recipe of the run.")] = "sample",
+    step: Annotated[int | None, typer.Option(help="A step: which documents did it read?")] = None,
+) -> None:
+    """Which documents a step was trained on, or which steps were trained on a document; one JSON line each."""
+    import orjson
+
+    from roots_pipeline.core.errors import RecipeError
+    from train.job import plan
+    from train.lineage import documents_of_step, steps_of_document
+
+    if (document is None) == (step is None):
+        raise RecipeError("either the id of a document or --step is needed.", hint="For example --step 100.")
+    job = plan(recipe, folder, None)
+    rows = documents_of_step(job, step) if step is not None else steps_of_document(job, str(document))
+    if not rows:
+        raise RecipeError("the mixture has no such document.", hint="Ask `python -m mixtures explain` for it.")
+    for row in rows:
+        print(orjson.dumps(row).decode())
+
+
 if __name__ == "__main__":
     run_app(app)

@@ -165,3 +165,19 @@ def test_fused_adamw(gpu: torch.device) -> None:
         optimizer.step()
     for name, parameter in module.named_parameters():
         check(f"AdamW, {name}", parameter.detach(), exact[name], "value")
+
+
+def test_fused_adamw_reaches_every_weight_of_more_than_two_billion(gpu: torch.device) -> None:
+    """BLOOM's fused optimizer crashed above 2.7 billion parameters a GPU, where 32-bit numbers of places end.
+
+    One flat tensor, as DeepSpeed hands it over: 2.8 billion weights, gradients and two moments take 42 GiB.
+    """
+    count = 2_800_000_000
+    if torch.cuda.get_device_properties(gpu).total_memory < 18 * count:
+        pytest.skip("this GPU is too small for 2.8 billion weights with their optimizer")
+    weights = torch.nn.Parameter(torch.ones(count, device=gpu))
+    weights.grad = torch.full((count,), 2.0, device=gpu)
+    optimizer = torch.optim.AdamW([weights], lr=0.25, weight_decay=0.0, eps=0.0, fused=True)
+    optimizer.step()
+    # The first step of Adam is the sign of the gradient times the rate, wherever a weight lies.
+    assert float(weights.detach().min()) == pytest.approx(0.75) and float(weights.detach().max()) == pytest.approx(0.75)

@@ -101,6 +101,20 @@ def test_run_continues_and_finishes(trained: Trained) -> None:
     assert [result.stdout for result in trained.results] == ["", ""]
 
 
+def test_from_steps_to_documents_and_back(trained: Trained) -> None:
+    """Every document of every step names that step, and no other step names the document."""
+    base = ("explain", "--run", str(trained.run), "--recipe", trained.options[2])
+    by_step = {
+        step: {row["id"] for row in map(orjson.loads, command(*base, "--step", str(step)).stdout.splitlines())}
+        for step in range(1, 7)
+    }
+    for id in sorted(set().union(*by_step.values()))[:5]:
+        rows = [orjson.loads(line) for line in command(*base, id).stdout.splitlines()]
+        assert {one for row in rows for one in row["steps"]} == {step for step, ids in by_step.items() if id in ids}
+    for wrong in (("--step", "7"), ("--step", "0"), ("nobody",), ()):
+        assert isinstance(command(*base, *wrong).exception, RootbloomError)
+
+
 def test_finished_run_does_nothing(trained: Trained) -> None:
     before = {path: path.stat().st_mtime_ns for path in (trained.run / "model").rglob("*") if path.is_file()}
     again = command(*trained.options)

@@ -197,3 +197,53 @@ def test_mistakes_in_tasks(
         return
     with pytest.raises(error, match=message):
         read_items(read_tasks(file)[0], tmp_path)
+
+
+@pytest.mark.peers
+def test_scores_equal_those_of_lm_evaluation_harness(tmp_path: Path, tokenizer: Path) -> None:
+    """Three tasks of the same lines, the exported model without padding rows, which the harness does not know of."""
+    harness = pytest.importorskip("lm_eval")
+    pytest.importorskip("accelerate")
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    folder, random = Exported(6, tmp_path / "model", tokenizer, strip=True).folder, np.random.default_rng(3)
+    lines = {
+        "piqa": [{"goal": sentence(random, 5), "sol1": sentence(random, 3), "sol2": sentence(random, 6),
+                  "label": n % 2} for n in range(40)],
+        "lambada": [{"text": sentence(random, 6), "word": sentence(random, 1)} for _ in range(40)],
+        "pile": [{"text": sentence(random, count)} for count in (3, 40, 64, 65, 150, 200)],
+    }  # fmt: skip
+    file = write(
+        tmp_path,
+        [CHOICE,
+         {"name": "lambada", "kind": "cloze", "file": "lambada.jsonl", "context": "{text}", "target": " {word}"},
+         {"name": "pile", "kind": "text", "file": "pile.jsonl", "context": "{text}"}],
+        **lines,
+    )  # fmt: skip
+    mine = evaluate(folder, file, length=64)
+    theirs = {
+        "piqa": {"output_type": "multiple_choice", "doc_to_text": "w1 {{goal}} w2",
+                 "doc_to_choice": "{{[sol1, sol2]}}", "doc_to_target": "label"},
+        "lambada": {"output_type": "loglikelihood", "doc_to_text": "{{text}}", "doc_to_target": "{{' ' + word}}"},
+        "pile": {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{text}}"},
+    }  # fmt: skip
+    means = {"perplexity": "perplexity", "bits_per_byte": "bits_per_byte", "acc": "mean", "acc_norm": "mean"}
+    metrics = {"piqa": ["acc", "acc_norm"], "lambada": ["acc", "perplexity"],
+               "pile": ["bits_per_byte", "byte_perplexity", "word_perplexity"]}  # fmt: skip
+    (tmp_path / "theirs").mkdir()
+    for name, task in theirs.items():
+        listed = [{"metric": one, "aggregation": means.get(one, "weighted_perplexity"), "higher_is_better": True}
+                  for one in metrics[name]]  # fmt: skip
+        whole = {"task": f"own_{name}", "dataset_path": "json", "test_split": "test", "metric_list": listed,
+                 "dataset_kwargs": {"data_files": {"test": str(tmp_path / f"{name}.jsonl")}}, **task}  # fmt: skip
+        (tmp_path / "theirs" / f"{name}.yaml").write_text(json.dumps(whole))
+    words = AutoTokenizer.from_pretrained(str(folder))
+    served = HFLM(pretrained=str(folder), tokenizer=words, device="cpu", dtype="float32", batch_size=1, max_length=64,
+                  prefix_token_id=words.eos_token_id)  # fmt: skip
+    manager = TaskManager(include_path=str(tmp_path / "theirs"), include_defaults=False)
+    tasks = [f"own_{name}" for name in theirs]
+    found = harness.simple_evaluate(served, tasks=tasks, task_manager=manager, bootstrap_iters=0)["results"]
+    for name, wanted in metrics.items():
+        for metric in wanted:
+            assert mine[name][metric] == pytest.approx(found[f"own_{name}"][f"{metric},none"], rel=1e-5), (name, metric)
