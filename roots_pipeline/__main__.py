@@ -2,7 +2,8 @@
 
 `plan` shows what `run` would do, `run` makes a corpus, `remember` keeps its hashes and signatures for later ones,
 `verify` checks it, `review` shows what decontamination found, `explain` tells what became of a document, `remove` takes
-documents out, `report` shows a run, `explore` serves a page on which limits are moved, and `language-model` trains the models of the perplexity filter on a corpus.
+documents out, `report` shows a run, `explore` serves a page on which limits are moved, `card` describes a corpus for
+others, and `language-model` trains the models of the perplexity filter on a corpus.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from roots_pipeline.plan import plan_corpus
 from roots_pipeline.plan_table import print_plan
 from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.report import write_report
+from roots_pipeline.report.card import write_card
 from roots_pipeline.run import run_corpus
 from roots_pipeline.verify import verify_corpus
 
@@ -136,6 +138,18 @@ def explore(run: Run = "runs/sample", port: Port = 8080) -> None:
     from roots_pipeline.explorer.server import serve  # a web server; no other command needs one
 
     serve(join(run, "corpus"), port)
+
+
+@app.command()
+def card(
+    name: Annotated[str, typer.Option(help="Name of the data set: NAME or ORGANISATION/NAME.")],
+    run: Run = "runs/sample",
+    url: Annotated[str | None, typer.Option(help="Where it will be found (default: on the Hugging Face Hub).")] = None,
+    description: Annotated[str | None, typer.Option(help="A sentence on what it is.")] = None,
+) -> None:
+    """Write RUN/corpus/README.md for people, croissant.json for programs, and the ledger licenses.csv."""
+    for path in write_card(join(run, "corpus"), name, url=url, description=description):
+        print(f"card: {path}")
 
 
 @app.command()
