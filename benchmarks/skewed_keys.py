@@ -11,14 +11,16 @@ so its peak is that of a worker.
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-
-from benchmarks.whole_corpus import run
+import yaml
 
 STAGES = ("exact_duplicates", "url_duplicates", "near_duplicates", "repeated_lines", "repeated_passages",
           "decontaminate")
@@ -64,8 +66,15 @@ def measure(stage: str, size: int, skewed: bool) -> tuple[int, float, int]:
         documents = write_corpus(folder, size, stage, skewed)
         if stage == "decontaminate":
             entry["evaluations"] = [{"name": "items", "path": str(folder / "items.jsonl")}]
-        seconds, _, peak, _ = run(folder, [entry], 1)
-        return documents, seconds, peak
+        recipe = folder / "recipe.yaml"
+        sources = [{"name": "all", "kind": "jsonl", "path": str(folder / "input")}]
+        recipe.write_text(yaml.safe_dump({"corpus": {"sources": sources, "stages": [entry]}}))
+        process = subprocess.Popen([sys.executable, "-m", "roots_pipeline", "run", "--recipe", str(recipe), "--run",
+                                    str(folder / "run"), "--workers", "1", "--quiet"], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"the run failed ({status}).")
+        return documents, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +155,16 @@ def _try(recipe: CorpusRecipe, shards: Sequence[Shard], wanted: int) -> _Trial:
         cpu = time.process_time() - began
         sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
         stages = sum(size for path, size in sizes.items() if ".work" in path.parts)
-        return _Trial(sample, manifest, cpu, stages, sum(sizes.values()) - stages, tuple(engine.steps))
+        output = sum(sizes.values()) - stages
+        return _Trial(_measured(sample, manifest), manifest, cpu, stages, output, tuple(engine.steps))
+
+
+def _measured(sample: Sample, manifest: Manifest) -> Sample:
+    """Sources that were limited by documents count as the bytes of their text, for want of better."""
+    text: Counter[str] = Counter()
+    for source, _, _, _, length in manifest.counts["by_source_language_verdict"]:
+        text[source] += length
+    return replace(sample, bytes_of={name: size or text[name] for name, size in sample.bytes_of.items()})
 
 
 def _at(total: int, small: _Trial, large: _Trial, what: str) -> float:
@@ -188,7 +197,7 @@ def _source(entry: SourceEntry, shards: Sequence[Shard], trial: _Trial) -> Plann
     files = len({file.path for shard in own for file in shard.files})
     if not documents:
         return PlannedSource(name, kind, files, size, len(own), None, None, None)
-    factor = size / trial.sample.bytes_of[name] if trial.sample.bytes_of[name] else 1.0
+    factor = max(1.0, size / max(1, trial.sample.bytes_of[name]))
     return PlannedSource(
         name, kind, files, size, len(own), round(documents.total() * factor), round(text * factor),
         round(documents[True] / documents.total(), 4),

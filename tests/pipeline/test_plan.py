@@ -121,3 +121,22 @@ def test_the_command(tmp_path: Path, recipe: str) -> None:
     assert "resolve exact_duplicates" in shown.output and "CPU time" in shown.output
     told = orjson.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert told["workers"] == 2 and told["sources"][0]["files"] == 5
+
+
+def test_sources_that_find_their_own_files_are_sampled_by_documents(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"document {number} of a data set of the library" * 9 for number in range(3000)]})
+    (tmp_path / "set").mkdir()
+    pq.write_table(table, tmp_path / "set" / "train.parquet")
+    source = {"name": "hub", "kind": "hf", "path": str(tmp_path / "set")}
+    recipe = load_corpus_recipe(write_recipe(tmp_path, [source], [{"stage": "exact_duplicates"}]))
+    plan = plan_of(recipe, tmp_path / "out")
+    assert plan.sources[0].documents and 0 < plan.prediction.sample_bytes < 500_000
+    assert plan.prediction.cpu_seconds < 60
+    assert [(step.title, step.tasks) for step in plan.steps] == run_of(recipe, tmp_path / "out").steps
+
+
+def test_a_missing_input_is_a_sentence(tmp_path: Path) -> None:
+    source = {"name": "s", "kind": "jsonl", "path": str(tmp_path / "nowhere")}
+    recipe = write_recipe(tmp_path, [source], [])
+    shown = CliRunner().invoke(app, ["plan", "--recipe", recipe, "--run", str(tmp_path / "run")])
+    assert "does not exist" in str(shown.exception)
