@@ -1,8 +1,8 @@
 """The datatrove engine: the tasks of each step as a pipeline of datatrove, on any of its executors.
 
 `RunTasks` is a `PipelineStep` that replays a plan (`core.replay`) and does its rank's share of the first step that is
-not finished. A run is as many such jobs, one after the other, as the plan has rounds: `DatatroveEngine` starts them on
-this machine; chained with `depends=` they run under `SlurmPipelineExecutor`, or with Ray (see docs/engines.md).
+not finished. Under `SlurmPipelineExecutor` a run is as many such jobs, chained with `depends=`, as the plan has rounds
+(see docs/engines.md); `DatatroveEngine` runs the whole plan as one job on this machine.
 
 datatrove's own memory of what is complete is a file per rank that knows nothing of parameters, so it is not used: each
 job logs into a fresh folder, and our records say what is done. Its local executor waits for ever for a worker that was
@@ -16,6 +16,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,40 +35,57 @@ from roots_pipeline.core.stopping import SIGNALS, signals_held
 from roots_pipeline.core.tasks import Task
 from roots_pipeline.engines.attempts import Job, attempt, code_mark, kept_error, pack, unpack
 
-_START_SECONDS = 10.0  # a worker that was killed before it had a group of its own
+_END_SECONDS = 10.0
+# How long a rank that has nothing to do waits before it looks again.
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
 class RunTasks(PipelineStep):  # type: ignore[misc]  # datatrove ships no types
     """Do this rank's share of the first unfinished step of a plan. It reads and yields no documents.
 
-    Rank r of w takes the tasks r, r + w, …: any number of ranks gives the same files.
+    Rank r of w takes the tasks r, r + w, …: any number of ranks gives the same files. With `whole`, it goes on with the
+    next step once the other ranks have done their shares, to the end of the plan: all ranks must run at the same time.
     """
 
     name = "Rootbloom tasks"
     type = "ROOTBLOOM"
 
-    def __init__(self, plan: Plan[Any], job: Job | None = None) -> None:
+    def __init__(self, plan: Plan[Any], job: Job | None = None, *, whole: bool = False) -> None:
         super().__init__()
         self._plan = pack(plan)
         self._job = job or Job(uuid.uuid4().hex, code_mark())
+        self._whole = whole
 
     def run(self, data: DocumentsPipeline = None, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Raises the first error of a task, so that datatrove does not call this rank complete."""
-        try:
-            unpack(self._plan)(Replay())
-        except Unfinished as left:
-            for place in left.todo:
-                if place % world_size == rank:
-                    with self.track_time("task"):
-                        error = attempt(left.tasks[place], self._job)
-                    if error is not None:
-                        raise error from None
-                    self.stat_update("tasks", unit="task")
+        plan, wait = unpack(self._plan), _FIRST_WAIT
+        while (left := _left(plan)) is not None:
+            mine = [place for place in left.todo if place % world_size == rank]
+            for place in mine:
+                with self.track_time("task"):
+                    error = attempt(left.tasks[place], self._job)
+                if error is not None:
+                    raise error from None
+                self.stat_update("tasks", unit="task")
+            if not self._whole:
+                break
+            wait = _FIRST_WAIT if mine else min(2 * wait, _LONGEST_WAIT)
+            if not mine:
+                time.sleep(wait)
         yield from data or ()
 
 
+def _left(plan: Plan[Any]) -> Unfinished | None:
+    """The first step of a plan that is not finished."""
+    try:
+        plan(Replay())
+    except Unfinished as left:
+        return left
+    return None
+
+
 class DatatroveEngine:
-    """Runs each step as ranks of a LocalPipelineExecutor, one rank and process per worker (default: one per core)."""
+    """Runs plans as ranks of a LocalPipelineExecutor, one rank and process per worker (default: one per core)."""
 
     def __init__(self, workers: int | None = None, progress: Progress | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -82,23 +100,18 @@ class DatatroveEngine:
 
     def follow(self, plan: Plan[T], rounds: int) -> T:
         """Follow a plan, however many steps it has."""
-        while True:
-            try:
-                return plan(Replay())
-            except Unfinished as rest:
-                left = rest
-            self._progress.event("tasks", stage=left.title, run=len(left.todo),
-                                 reused=len(left.tasks) - len(left.todo))
-            # Of one step only: a rank that finds the first step finished would begin with the next one.
-            self._run_step(OneStep(tuple(left.tasks), left.title), left)
+        if (first := _left(plan)) is not None:
+            self._progress.event("datatrove job", workers=self.workers, first_step=first.title)
+            self._run_job(plan)
+        return plan(Replay())
 
-    def _run_step(self, step: OneStep, left: Unfinished) -> None:
+    def _run_job(self, plan: Plan[Any]) -> None:
         job = Job(uuid.uuid4().hex, code_mark())
         logs = tempfile.mkdtemp(prefix="rootbloom-datatrove-")
-        world = min(self.workers, len(step.tasks))
         context = get_context("forkserver")
-        pipeline = [RunTasks(step, job)]
-        ranks = [context.Process(target=_run_rank, args=(pipeline, world, rank, logs)) for rank in range(world)]
+        pipeline = [RunTasks(plan, job, whole=True)]
+        arguments = [(pipeline, self.workers, rank, logs) for rank in range(self.workers)]
+        ranks = [context.Process(target=_run_rank, args=given) for given in arguments]
         try:
             with signals_held():
                 for rank in ranks:
@@ -107,10 +120,10 @@ class DatatroveEngine:
         finally:
             for rank in ranks:
                 _end(rank)
-        if (error := kept_error([left.tasks[place] for place in left.todo], job)) is not None:
-            raise error
-        if died is not None:
-            raise EngineError(f"a worker of datatrove died in step '{step.title}' ({died}).", where=logs,
+        if (left := _left(plan)) is not None:  # where the plan itself fails, it fails here, too
+            if (error := kept_error([left.tasks[place] for place in left.todo], job)) is not None:
+                raise error
+            raise EngineError(f"a worker of datatrove died in step '{left.title}' ({died}).", where=logs,
                               hint="Its log is there; the same command takes up where this ended.")
         shutil.rmtree(logs, ignore_errors=True)
 
@@ -134,7 +147,7 @@ def _end(rank: ForkServerProcess) -> None:
     if rank.pid is None:
         return
     rank.kill()
-    rank.join(_START_SECONDS)
+    rank.join(_END_SECONDS)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(rank.pid, signal.SIGKILL)
 
