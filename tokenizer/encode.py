@@ -3,8 +3,8 @@
 
 Ids equal those of Hugging Face with `encode_special_tokens=True`: a document that contains the characters
 `</s>` is encoded as these characters, so no text can forge a control token. The loop is in `encode_texts`; a piece
-seen before is looked up in a cache, which holds the vocabulary from the start and is emptied when it is full, so memory
-stays bounded whatever the corpus. Time is linear in the text, but for a logarithm in single pieces of over 62 bytes.
+seen before is looked up in a cache, which is emptied when it is full, so memory stays bounded whatever the corpus. Time
+is linear in the text, but for a logarithm in single pieces of over 62 bytes.
 
 BLOOM's pre-tokenizer is part of the kernel; other pre-tokenizers cut the text first, slowly (`pretokenizers`), and
 a vocabulary with byte fallback is served by `byte_fallback.LibraryEncoder`, which `Encoder.from_file` also returns.
@@ -29,12 +29,12 @@ from tokenizer.merge_piece import new_scratch
 from tokenizer.merge_table import make_merge_table
 from tokenizer.pretokenizers import BLOOM, Patterns, Splitter
 from tokenizer.tokenizer_file import TokenizerFile, check_content_of, is_library_model, load_content
-from tokenizer.word_cache import CACHED_LENGTH, clear_cache, new_cache
+from tokenizer.word_cache import clear_cache, new_cache
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-_CACHE_BITS = 20  # 2^20 lines of 64 bytes, of which at most half begin as tokens
+_CACHE_BITS = 20  # 2^20 lines of 64 bytes
 _CACHED_IDS = 1 << 21
 _BLOCK = 1 << 24  # bytes of text encoded in one go; bounds the room set aside for ids
 _LONGEST_PIECE = 2**31 - 1
@@ -48,7 +48,6 @@ class Encoder:
         self._tokenizer = tokenizer
         self._merges = make_merge_table(tokenizer.byte_ids, tokenizer.merges)
         self._cache = new_cache(_CACHE_BITS, _CACHED_IDS)
-        self._filled = False  # until the first text: whoever only decodes need not wait
         self._batch = new_batch()
         self._scratch = new_scratch(_USUAL_PIECE)
         self._special = set(tokenizer.special_ids.values())
@@ -153,12 +152,6 @@ class Encoder:
         """The text that the ids stand for; bytes that are no UTF-8 (a cut character) become U+FFFD."""
         return self.decode_bytes(ids, skip_special_tokens=skip_special_tokens).decode(errors="replace")
 
-    def _fill_cache(self) -> None:
-        """Forget all words but those that are tokens: most words of a text are."""
-        clear_cache(self._cache)
-        short = [token for token in self.tokens if 0 < len(token) <= CACHED_LENGTH][: 1 << (self._cache.bits - 1)]
-        self._encode(*text_buffers(pa.array(short, pa.large_binary())), True, NO_ID)
-
     def _encode(self, data: npt.NDArray[np.uint8], offsets: Int64, whole: bool, end_id: int) -> tuple[Int32, Int64]:
         texts = len(offsets) - 1
         out = np.empty(int(offsets[-1] - offsets[0]) + texts + SPARE_IDS, np.int32)
@@ -167,9 +160,6 @@ class Encoder:
         self._batch.ahead[:] = 0
         data, offsets = read_only(data), read_only(offsets)
         scratch = self._scratch
-        if not self._filled:
-            self._filled = True
-            self._fill_cache()
         while True:
             status, short = encode_texts(
                 data, offsets, whole, end_id, self._merges, self._cache, self._batch, scratch, cursor, out, lengths
@@ -177,7 +167,7 @@ class Encoder:
             if status == DONE:
                 return out[: cursor[WRITTEN]].copy(), lengths
             if status == CACHE_FULL:
-                self._fill_cache()
+                clear_cache(self._cache)
             elif short > _LONGEST_PIECE:
                 raise TokenizerError(
                     f"a piece without any space or punctuation has {short:,} bytes.", hint="Drop that text."
