@@ -79,6 +79,7 @@ class LocalEngine:
         except WorkerDied as error:
             names = ", ".join(sorted(tasks[worker.task].name for worker in self._pool if worker.task is not None))
             self._end_workers()
+            stopping.raise_if_asked()
             raise EngineError(
                 f"a worker process died ({error}) while these were under way: {names}.",
                 hint="It may have been killed or have run out of memory; the same command takes up where this ended.",

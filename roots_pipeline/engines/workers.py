@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, resource_tracker
 from types import FrameType
 from typing import Any
 
@@ -32,7 +32,10 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """One process. `task` is the number of the task under way, None if it waits for one."""
+    """One process. Raises WorkerDied if it cannot be started.
+
+    `task` is the number of the task under way, None if it waits for one.
+    """
 
     def __init__(self) -> None:
         # Not fork: a forked child inherits locks that library threads may hold. The fork server starts clean ones fast.
@@ -41,10 +44,15 @@ class Worker:
         self.pipe, other = context.Pipe()
         self.task: int | None = None
         self._process = context.Process(target=_work, args=(other,), daemon=True)
-        with signals_held():
-            forkserver.ensure_running()
-            self._process.start()
-        other.close()
+        resource_tracker.ensure_running()  # else the fork server would start it, and it lets the signals through
+        try:
+            with signals_held():
+                forkserver.ensure_running()
+                self._process.start()
+        except (EOFError, OSError) as error:
+            raise WorkerDied("could not be started") from error
+        finally:
+            other.close()
 
     @property
     def signs(self) -> tuple[Any, Any]:

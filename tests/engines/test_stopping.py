@@ -101,6 +101,28 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     wait_for(lambda: not any(_alive(pid) for pid in pids))
 
 
+def masks(commit: Commit) -> dict[str, Any]:
+    return {name: int(Path(f"/proc/{pid}/status").read_text().split("SigBlk:")[1].split()[0], 16)
+            for name, pid in (("worker", os.getpid()), ("fork server", os.getppid()))}
+
+
+def test_signals_reach_neither_workers_nor_the_fork_server(tmp_path: Path) -> None:
+    code = f"""
+from roots_pipeline.core.tasks import Task
+from roots_pipeline.engines.local import LocalEngine
+from tests.engines.test_stopping import masks
+if __name__ == "__main__":
+    with LocalEngine(2) as engine:
+        print(*engine.run([Task(str(n), r"{tmp_path}/%d.json" % n, "1", masks) for n in range(2)], "masks")[0].values())
+"""
+    (tmp_path / "run.py").write_text(code)
+    done = subprocess.run([sys.executable, str(tmp_path / "run.py")], env={**os.environ, "PYTHONPATH": os.getcwd()},
+                          capture_output=True, text=True, check=True)
+    for mask in map(int, done.stdout.split()):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            assert mask >> (number - 1) & 1
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
