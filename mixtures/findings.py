@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from mixtures.experiment import Domain
 from mixtures.lock import Lock
 from mixtures.sweep import Result
+from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.storage import commit_file
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +42,7 @@ class Measured:
 
 
 def domain_bits(result: Result, domain: Domain, lock: Lock) -> float:
-    """Bits per byte of all held-out tokens of a domain."""
+    """Bits per byte of all held-out tokens of a domain. Raises MixtureError if they stand for no byte."""
     bits = size = 0.0
     for group in domain.tokens:
         if group in result.loss:
@@ -49,6 +50,9 @@ def domain_bits(result: Result, domain: Domain, lock: Lock) -> float:
             per_token = result.loss[group] / math.log(2)
             bits += tokens * per_token
             size += tokens * per_token / result.bits_per_byte[group]
+    if not size:
+        hint = "Hold out a larger share in the mixture's recipe."
+        raise MixtureError(f"the held-out documents of the domain {domain.name} hold no bytes.", hint=hint)
     return bits / size
 
 

@@ -203,8 +203,14 @@ def _held_out(log: Path, groups: Sequence[str]) -> tuple[dict[str, float], dict[
     found = next((line["validation"] for line in reversed(lines) if "validation" in line), None)
     if found is None or any(name not in found for name in groups):
         raise StaleDataError("the log holds no losses of held-out groups.", where=str(log))
-    wrong = next((name for name in groups if not math.isfinite(found[name]["bits_per_byte"])), None)
+    wrong = next((name for name in groups if not _is_number(found[name]["loss"])), None)
     if wrong is not None:
         raise StaleDataError(f"the held-out loss of {wrong} is no number.", where=str(log), hint="Lower train.lr.")
-    bits = {name: float(found[name]["bits_per_byte"]) for name in groups}
-    return bits, {name: float(found[name]["loss"]) for name in groups}
+    # Masked documents hold no bytes: such a group says nothing.
+    known = [name for name in groups if _is_number(found[name]["bits_per_byte"])]
+    return ({name: float(found[name]["bits_per_byte"]) for name in known},
+            {name: float(found[name]["loss"]) for name in known})  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)

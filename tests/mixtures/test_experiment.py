@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -27,6 +28,7 @@ from mixtures.experiment import (
     load_experiment,
     objective_of,
 )
+from mixtures.findings import domain_bits
 from mixtures.lock import NAME, read_lock
 from mixtures.sweep import Sweep, make_proxies
 from roots_pipeline.core.errors import EngineError, MixtureError, RecipeError
@@ -137,7 +139,9 @@ class FormulaTrainer:
     """Stands for `python -m train run`: reads recipe and lock as it does, and writes the losses of a known law."""
 
     def __init__(self, noise: float = 0.002) -> None:
-        self.noise, self.trained, self.fails = noise, [], set()  # type: tuple[float, list[str], set[str]]
+        self.noise, self.masked = noise, False
+        self.trained: list[str] = []
+        self.fails: set[str] = set()
 
     def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         folder = Path(command[command.index("--run") + 1])
@@ -156,9 +160,11 @@ class FormulaTrainer:
             near = sum(g.weight for other, g in lock.groups.items() if other.endswith(language))
             bits = (1.5 + 2 * math.exp(-3 * near)) * math.exp(self.noise * random.randn())
             sets[name] = {"loss": bits * math.log(2) * 4, "bits_per_byte": bits}  # four bytes a token
+        if self.masked:
+            sets["books.fr"]["bits_per_byte"] = math.nan  # its held-out documents were masked: no bytes
         (folder / "model").mkdir()
         lines = [{"step": 0, "validation": {}}, {"step": 5, "loss": 1.0}, {"step": 5, "validation": sets}, {"step": 5}]
-        (folder / "model" / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        (folder / "model" / "log.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
         return subprocess.CompletedProcess(command, 0, "", "")
 
 
@@ -196,10 +202,12 @@ def test_a_sweep_resumes_grows_and_stops_in_time(tmp_path: Path, trainer: Formul
     assert sweep.train(proxies, print, 3) == 0
     assert sorted(trainer.trained) == sorted(proxy.name for proxy in proxies[4:])
     assert list((sweep.folder / "runs").iterdir()) == []  # checkpoints do not stay
-    trainer.trained = []
+    trainer.trained, trainer.masked = [], True
     more = experiment(candidates=[{"method": "dirichlet", "count": 7, "concentration": 6}])
     others = make_proxies(more, lock, domains, list_candidates(more, domains))
     assert sweep.train(others, print, 1) == 0 and len(trainer.trained) == 4
+    last = sweep.result(others[-1])
+    assert last is not None and "books.fr" not in last.bits_per_byte and domain_bits(last, domains[2], lock) > 0
     # Another proxy, or other data, is another result.
     changed = Sweep(experiment(train={"lr": 0.1}), run, "mine")
     assert changed.result(proxies[0]) is None and sweep.result(proxies[0]) is not None
