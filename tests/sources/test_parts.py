@@ -23,7 +23,8 @@ from tests.sources import helpers
 ADDRESS = "memory://parts/x"
 PIECES = st.one_of(
     st.sampled_from([b"\n", b"\r\n", b"\n\n", b" ", b'{"text": "a"}\n', b'{"text": "b", "id": 1}\r\n', b"[]\n", b"\xff",
-                     b"\xef\xbb\xbf", b'{"text": "', b'"}\n', "{\"text\": \"\u0939\u093f\u0928 \U0001f600\"}\n".encode(),
+                     b"\xef\xbb\xbf", b'{"text": "', b'"}\n',
+                     "{\"text\": \"\u0939\u093f\u0928 \U0001f600\"}\n".encode(),
                      b'{"text": "' + b"x" * 40 + b'"}\n']),
     st.binary(max_size=4),
 )
