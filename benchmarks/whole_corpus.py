@@ -29,14 +29,14 @@ import zstandard
 from benchmarks.decontamination import DATA, read_zstd
 
 _WORD = re.compile(r"\S+")
-RULES = [{"stage": "identify_language"}, {"stage": "massivetext"}, {"stage": "thresholds"}]
+RULES: list[dict[str, Any]] = [{"stage": "identify_language"}, {"stage": "massivetext"}, {"stage": "thresholds"}]
 # Both recipes for the web at once: every rule that reads the text, in one pass.
-ALL_RULES = [
+ALL_RULES: list[dict[str, Any]] = [
     {"stage": "roots_modify"}, {"stage": "identify_language"}, {"stage": "language_agrees"}, {"stage": "massivetext"},
     {"stage": "roots_measures"}, {"stage": "pii"}, {"stage": "thresholds"},
     {"stage": "thresholds", "preset": "roots_built_in_lists"},
 ]
-DEDUP = [
+DEDUP: list[dict[str, Any]] = [
     {"stage": "exact_duplicates"}, {"stage": "near_duplicates"}, {"stage": "repeated_passages"},
     {"stage": "decontaminate", "evaluations": [
         {"name": name, "path": str(DATA / "eval" / f"{name}.jsonl.zst")}
