@@ -31,15 +31,11 @@ class Unfinished(Exception):
 class Replay:
     """An engine that does nothing: it returns what is recorded, and raises Unfinished where something is not."""
 
-    def __init__(self) -> None:
-        self.tasks = 0
-
     def run(self, tasks: Sequence[Task], title: str) -> list[dict[str, Any]]:
         """The recorded results of all tasks."""
         results = [finished_result(task) for task in tasks]
         if todo := [place for place, result in enumerate(results) if result is None]:
             raise Unfinished(title, tasks, todo)
-        self.tasks += len(tasks)
         return [result for result in results if result is not None]
 
 

@@ -34,7 +34,7 @@ from roots_pipeline.engines.beam_options import DASK, options_from, refuse_unkno
 _PLAN, _TASK, _DONE, _FAILED, _NOTHING = b"P", b"T", b"D", b"F", b"N"
 _Element = tuple[int, bytes]
 # On Dask the first collection decides into how many partitions all later ones are cut: it must not be a single element.
-_DASK_PARTITIONS = 16
+_DASK_PARTITIONS = 8
 
 
 class BeamEngine:
@@ -79,11 +79,12 @@ class BeamEngine:
                 result = pipeline.run()
             try:
                 state = result.wait_until_finish()
-            except Exception:
-                raise
-            except BaseException:  # Ctrl-C, SIGTERM
+            except (KeyboardInterrupt, Stopped):
                 result.cancel()
                 raise
+            finally:
+                if (client := getattr(result, "client", None)) is not None:  # Dask's would stay connected
+                    client.close()
         except RootbloomError:
             raise
         except Exception as error:  # runners fail in ways of their own
