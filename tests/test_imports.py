@@ -25,6 +25,7 @@ ROOMS = {
     "decontamination": ("core", "text", "sources", "report", "columns", "decontamination"),
     "sources": ("core", "text", "sources"),
     "report": ("core", "report"),
+    "explorer": ("core", "rules", "report", "columns", "config", "explain", "pipeline", "stage_table", "explorer"),
     "engines": ("core", "engines"),
 }
 

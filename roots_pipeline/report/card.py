@@ -22,13 +22,13 @@ import orjson
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from roots_pipeline.columns import open_parquet
 from roots_pipeline.core.errors import EmptyOutputError, RecipeError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
-from roots_pipeline.core.storage import join, list_files, write_bytes
+from roots_pipeline.core.storage import join, write_bytes
 from roots_pipeline.report import numbers
 from roots_pipeline.report.croissant import croissant
 from roots_pipeline.report.licences import LicenceEntry, licence_ledger
+from roots_pipeline.report.reading import parquet_files
 from roots_pipeline.report.safe_text import plain
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -54,8 +54,8 @@ def write_card(folder: str, name: str, *, url: str | None = None, description: s
                           hint="Use NAME or ORGANISATION/NAME of letters, digits, '-', '_' and '.'.")
     manifest = read_manifest(folder, made_by="python -m roots_pipeline run")
     check_files(folder, manifest)
-    paths = list_files(join(folder, "documents"), ".parquet")
-    if not manifest.counts["kept"] or not paths:
+    schema = next((file.schema_arrow for file in parquet_files(join(folder, "documents"))), None)
+    if not manifest.counts["kept"] or schema is None:
         raise EmptyOutputError("this corpus kept no document: there is nothing to describe.", where=folder)
     ledger = licence_ledger(folder)
     described = description or f"Text in {len(_languages(manifest))} languages, made by Rootbloom from " \
@@ -65,7 +65,7 @@ def write_card(folder: str, name: str, *, url: str | None = None, description: s
     machine = croissant(
         name.rpartition("/")[2], description=described, url=address, published=day,
         licences=sorted({entry.licence for entry in ledger if entry.licence}),
-        version=_version(manifest), schema=open_parquet(paths[0]).schema_arrow,
+        version=_version(manifest), schema=schema,
     )
     written = {
         "README.md": _readme(manifest, name, described, ledger).encode(),

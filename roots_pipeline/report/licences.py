@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from roots_pipeline.columns import open_parquet
-from roots_pipeline.core.storage import join, list_files
+from roots_pipeline.core.storage import join
+from roots_pipeline.report.reading import parquet_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,7 @@ def licence_ledger(folder: str) -> list[LicenceEntry]:
     """All entries of a corpus folder, by source and then by number of documents."""
     documents: Counter[tuple[str, str | None]] = Counter()
     with_url: Counter[tuple[str, str | None]] = Counter()
-    for path in list_files(join(folder, "documents"), ".parquet"):
-        file = open_parquet(path)
+    for file in parquet_files(join(folder, "documents")):
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, columns=["source", "license", "url"], use_threads=False)
             table = table.append_column("named", pc.cast(pc.is_valid(table.column("url")), "int64"))
