@@ -35,8 +35,9 @@ class SpikeDetector:
             return
         for line in log.read_bytes().splitlines():
             record = orjson.loads(line)
-            if "gradient_norm" in record and record["step"] <= step:
-                self._remember(record["loss"], record["gradient_norm"])
+            loss, norm = record.get("loss"), record.get("gradient_norm")
+            if loss is not None and norm is not None and record["step"] <= step:  # null: a step of fp16 left out
+                self._remember(loss, norm)
 
     def judge(self, loss: float, norm: float) -> str | None:
         """Why this step is out of the ordinary, or None; the step is remembered."""

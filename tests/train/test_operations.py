@@ -117,7 +117,10 @@ def test_detector_on_the_published_spike() -> None:
 def test_detector_resumes_with_what_it_knew(tmp_path: Path) -> None:
     random, log = np.random.default_rng(1), tmp_path / "log.jsonl"
     seen = [(1 + random.normal(0, 0.05), random.uniform(1, 2)) for _ in range(90)]
-    lines = [{"step": n, "loss": loss, "gradient_norm": norm} for n, (loss, norm) in enumerate(seen)]
+    lines: list[dict[str, Any]] = [
+        {"step": n, "loss": loss, "gradient_norm": norm} for n, (loss, norm) in enumerate(seen)
+    ]
+    lines.insert(50, {"step": 49, "loss": None, "gradient_norm": None})  # overflowed in fp16
     log.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in [*lines, {"step": 89, "validation": {}}]))
     one, other = (SpikeDetector(SpikeConfig(loss=1.0, window=20)) for _ in range(2))
     for loss, norm in seen[:60]:
@@ -153,7 +156,7 @@ def test_kill_switch_and_time_limit(tmp_path: Path) -> None:
 
 
 def test_killed_and_hanging_processes_are_started_again(tmp_path: Path, project: Path) -> None:
-    start = "import sys; from train.launch import run_workers; sys.exit(run_workers(2, sys.argv[1:], restarts=2))"
+    start = "import sys; from train.launch import run_workers; sys.exit(run_workers(2, sys.argv[1:], restarts=4))"
     command = [sys.executable, "-c", start, "tests.train.trouble", str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
