@@ -95,7 +95,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, recipe: Path) -> Made:
     return made
 
 
-@pytest.fixture(params=["local-2", "local-4", "fnapi", "fnapi-2", "portable", "dask", "datatrove-1", "datatrove-2"])
+@pytest.fixture(params=["local-2", "local-4", "fnapi", "fnapi-2", "portable", "dask", "datatrove-2"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     name, _, workers = request.param.partition("-")
     if name == "dask" and find_spec("distributed") is None:
