@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roots_pipeline.explorer.server import Explorer
-from tests.explorer.browser import CHROMIUM, Page, browser
+from tests.browser import CHROMIUM, Page, browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 

@@ -76,12 +76,16 @@ class Page:
         """Press a button."""
         self.run(f"document.getElementById({json.dumps(control)}).click()")
 
-    def screen(self, path: Path, width: int, height: int, *, dark: bool = False) -> None:
-        """A picture of the page as a screen of that size shows it."""
+    def size(self, width: int, height: int, *, dark: bool = False) -> None:
+        """Show the page as a screen of that size does."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
+
+    def screen(self, path: Path, width: int, height: int, *, dark: bool = False) -> None:
+        """A picture of the page as a screen of that size shows it."""
+        self.size(width, height, dark=dark)
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
     def _next(self, seconds: float) -> dict[str, Any]:
