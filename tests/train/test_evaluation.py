@@ -107,8 +107,10 @@ def sentence(random: np.random.Generator, count: int) -> str:
 
 def test_scores_are_the_definitions_written_out(model: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
-    piqa = [{"goal": sentence(random, 5), "sol1": sentence(random, 3), "sol2": sentence(random, 6), "label": n % 2}
-            for n in range(9)]  # fmt: skip
+    piqa: list[dict[str, Any]] = [
+        {"goal": sentence(random, 5), "sol1": sentence(random, 3), "sol2": sentence(random, 6), "label": n % 2}
+        for n in range(9)
+    ]
     cloze = [{"text": sentence(random, 6), "word": sentence(random, 1)} for _ in range(7)]
     texts = [{"text": sentence(random, count)} for count in (3, 40, 41)]
     file = write(
@@ -204,11 +206,10 @@ def test_scores_equal_those_of_lm_evaluation_harness(tmp_path: Path, tokenizer: 
     """Three tasks of the same lines, the exported model without padding rows, which the harness does not know of."""
     harness = pytest.importorskip("lm_eval")
     pytest.importorskip("accelerate")
-    from lm_eval.models.huggingface import HFLM
-    from lm_eval.tasks import TaskManager
-
+    served_by = pytest.importorskip("lm_eval.models.huggingface")
+    listed_by = pytest.importorskip("lm_eval.tasks")
     folder, random = Exported(6, tmp_path / "model", tokenizer, strip=True).folder, np.random.default_rng(3)
-    lines = {
+    lines: dict[str, list[Any]] = {
         "piqa": [{"goal": sentence(random, 5), "sol1": sentence(random, 3), "sol2": sentence(random, 6),
                   "label": n % 2} for n in range(40)],
         "lambada": [{"text": sentence(random, 6), "word": sentence(random, 1)} for _ in range(40)],
@@ -239,9 +240,11 @@ def test_scores_equal_those_of_lm_evaluation_harness(tmp_path: Path, tokenizer: 
                  "dataset_kwargs": {"data_files": {"test": str(tmp_path / f"{name}.jsonl")}}, **task}  # fmt: skip
         (tmp_path / "theirs" / f"{name}.yaml").write_text(json.dumps(whole))
     words = AutoTokenizer.from_pretrained(str(folder))
-    served = HFLM(pretrained=str(folder), tokenizer=words, device="cpu", dtype="float32", batch_size=1, max_length=64,
-                  prefix_token_id=words.eos_token_id)  # fmt: skip
-    manager = TaskManager(include_path=str(tmp_path / "theirs"), include_defaults=False)
+    options = {"device": "cpu", "dtype": "float32", "batch_size": 1, "max_length": 64}
+    served = served_by.HFLM(
+        pretrained=str(folder), tokenizer=words, prefix_token_id=words.eos_token_id, **options
+    )  # fmt: skip
+    manager = listed_by.TaskManager(include_path=str(tmp_path / "theirs"), include_defaults=False)
     tasks = [f"own_{name}" for name in theirs]
     found = harness.simple_evaluate(served, tasks=tasks, task_manager=manager, bootstrap_iters=0)["results"]
     for name, wanted in metrics.items():

@@ -188,7 +188,7 @@ def test_documents_of_a_sample_are_those_that_decode_to_it(tmp_path: Path) -> No
 
 def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=100)
-    monkeypatch.setattr(health.shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
     with pytest.raises(StorageError, match="a checkpoint takes"):
         health.check_space(tmp_path, 101)
     health.check_space(tmp_path, 100)
