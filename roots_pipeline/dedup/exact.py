@@ -15,13 +15,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 
-from roots_pipeline.core.documents import kept, text_buffers, with_columns
+from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import CauseIs, Exchange, Map
-from roots_pipeline.dedup.equal_keys import all_but_the_best, key_entries
+from roots_pipeline.dedup.equal_keys import EqualKeys, all_but_the_best
 from roots_pipeline.dedup.known_texts import HASHES, KnownTexts
 from roots_pipeline.dedup.ranks import LENGTH_COLUMN, Ranking
 from roots_pipeline.dedup.reference import check_reference, read_reference
-from roots_pipeline.dedup.survivors import with_verdicts
 from roots_pipeline.text.hashes import hash_texts, hash_texts_without, white_space, white_space_digits_punctuation
 
 Ignore = Literal["nothing", "white_space", "white_space_digits_punctuation"]
@@ -87,8 +86,9 @@ class ExactDuplicates(Exchange):
         return {"ignore": self.ignore, "as_published": self.as_published}
 
     @property
-    def ranking(self) -> Ranking:
-        return Ranking(self.prefer, self.measure)
+    def _keys(self) -> EqualKeys:
+        high, low, _ = self.hashing().gives
+        return EqualKeys(high, low, Ranking(self.prefer, self.measure))
 
     def hashing(self) -> TextHash:
         """The map that makes the keys."""
@@ -102,7 +102,7 @@ class ExactDuplicates(Exchange):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("verdict", "cause", *self.hashing().gives[:2], *self.ranking.needs)
+        return self._keys.needs
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -112,17 +112,13 @@ class ExactDuplicates(Exchange):
         return None if self.against else self.hashing()  # else the first round has them already
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
-        rows = np.flatnonzero(kept(batch))
-        high, low, _ = self.hashing().gives
-        at = pa.array(rows)
-        return key_entries(batch, rows, batch.column(high).take(at), batch.column(low).take(at), self.ranking, shard,
-                           first_row)
+        return self._keys.emit(batch, shard, first_row)
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         return all_but_the_best(entries)
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
-        return with_verdicts(batch, findings, first_row, self.name)
+        return self._keys.apply(batch, findings, first_row, self.name)
 
     def remember(self, batch: pa.RecordBatch, first_row: int) -> dict[str, pa.Table]:
         """The hashes of a batch, for later corpora: see `reference`."""

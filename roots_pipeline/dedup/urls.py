@@ -21,11 +21,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from roots_pipeline.core.documents import kept, text_buffers, with_columns
+from roots_pipeline.core.documents import text_buffers, with_columns
 from roots_pipeline.core.stages import CauseIs, Exchange, Map
-from roots_pipeline.dedup.equal_keys import all_but_the_best, key_entries
+from roots_pipeline.dedup.equal_keys import EqualKeys, all_but_the_best
 from roots_pipeline.dedup.ranks import LENGTH_COLUMN, Ranking
-from roots_pipeline.dedup.survivors import with_verdicts
 
 UrlKey = Literal["whole", "page", "without_query", "without_amp", "page_id"]
 # Say where a visitor came from, not what the page shows.
@@ -79,22 +78,31 @@ def url_key(url: str | None, kind: UrlKey) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TextBytes(Map):
-    """Adds the bytes of each text as a working column."""
+class UrlHash(Map):
+    """Adds the 128-bit hash of what counts of each URL (two uint64 halves, null without a URL) and the text's bytes."""
 
-    name: ClassVar[str] = "text_bytes"
+    name: ClassVar[str] = "url_hash"
+    key: UrlKey = "page"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("text",)
+        return ("url", "text")
 
     @property
     def gives(self) -> tuple[str, ...]:
-        return (LENGTH_COLUMN,)
+        return (f"_url_high_{self.key}", f"_url_low_{self.key}", LENGTH_COLUMN)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        keys = [url_key(url, self.key) for url in batch.column("url").to_pylist()]
+        digests = b"".join(bytes(16) if key is None else xxhash.xxh3_128_digest(key.encode()) for key in keys)
+        halves = np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
+        without = np.array([key is None for key in keys], bool)
         _, offsets = text_buffers(batch.column("text"))
-        return with_columns(batch, {LENGTH_COLUMN: pa.array(np.diff(offsets).astype(float))})
+        high, low, length = self.gives
+        return with_columns(batch, {
+            high: pa.array(halves[:, 0], mask=without), low: pa.array(halves[:, 1], mask=without),
+            length: pa.array(np.diff(offsets).astype(float)),
+        })
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +122,26 @@ class UrlDuplicates(Exchange):
     measure: str = ""
 
     @property
-    def ranking(self) -> Ranking:
-        return Ranking(self.prefer, self.measure)
+    def _keys(self) -> EqualKeys:
+        high, low, _ = UrlHash(self.key).gives
+        return EqualKeys(high, low, Ranking(self.prefer, self.measure))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("url", "verdict", "cause", *self.ranking.needs)
+        return self._keys.needs
 
     @property
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
-    def prepare(self) -> Map | None:
-        return TextBytes() if self.ranking.column == LENGTH_COLUMN else None
+    def prepare(self) -> Map:
+        return UrlHash(self.key)
 
     def emit(self, batch: pa.RecordBatch, shard: int, first_row: int) -> pa.Table:
-        mask = kept(batch)
-        keys = [url_key(url, self.key) if take else None
-                for url, take in zip(batch.column("url").to_pylist(), mask.tolist(), strict=True)]
-        rows = np.array([row for row, key in enumerate(keys) if key is not None], np.int64)
-        digests = b"".join(xxhash.xxh3_128_digest(key.encode()) for key in keys if key is not None)
-        halves = np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
-        return key_entries(batch, rows, pa.array(halves[:, 0]), pa.array(halves[:, 1]), self.ranking, shard, first_row)
+        return self._keys.emit(batch, shard, first_row)
 
     def resolve(self, entries: pa.Table) -> pa.Table:
         return all_but_the_best(entries)
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
-        return with_verdicts(batch, findings, first_row, self.name)
+        return self._keys.apply(batch, findings, first_row, self.name)

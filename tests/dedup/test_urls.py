@@ -55,14 +55,16 @@ def test_best_rank_stays(pages: list[tuple[str | None, str, int]], shards: int, 
 
 
 def test_a_measure_decides_and_must_be_there() -> None:
-    batch = make_batch([document(name, "t", url="u") for name in "abc"])
     stage = UrlDuplicates(measure="-perplexity")
+    batch = stage.prepare()(make_batch([document(name, "t", url="u") for name in "abc"]))
     with pytest.raises(RecipeError, match="no stage before measures it"):
         stage.emit(batch, 0, 0)
     import pyarrow as pa
     batch = batch.append_column("perplexity", pa.array([None, 3.0, 2.0]))
-    found = stage.resolve(stage.emit(batch, 0, 0)).to_pylist()
-    assert [(row["row"], row["cause"]) for row in found] == [(1, "c"), (0, "c")]
+    sent = stage.emit(batch, 0, 7)
+    assert sent.column("row").to_pylist() == [9]  # the best of the batch alone
+    judged = stage.apply(batch, stage.resolve(sent), 7)
+    assert judged.column("cause").to_pylist() == ["c", "c", None]
 
 
 def test_sources_a_stage_names() -> None:
