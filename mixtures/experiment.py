@@ -18,9 +18,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mixtures.lock import Lock
-from mixtures.weights import Entry, owner_of
 from roots_pipeline.core.errors import MixtureError, RecipeError
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.weights import Entry, owner_of
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 BASE, PROPOSAL = "base", "proposal"

@@ -21,14 +21,14 @@ from mixtures.foreign import adopt_groups
 from mixtures.indexed import IndexedReader, token_dtype
 from mixtures.join import file_name
 from mixtures.lock import NAME, SUFFIXES, FileFacts, GroupFacts, Lock, write_lock
-from mixtures.proportions import choose_weights
 from mixtures.splits import SIDES, sequences_of
-from mixtures.weights import Unmatched
 from roots_pipeline.core.errors import MixtureError, StorageError
 from roots_pipeline.core.manifest import note_history, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import is_remote, join, lock_folder, sweep_temporaries
 from roots_pipeline.core.tasks import Engine
+from roots_pipeline.core.weight_rules import choose_weights
+from roots_pipeline.core.weights import Unmatched
 
 
 def write_mixture(recipe: MixtureRecipe, run: str, engine: Engine, progress: Progress) -> Lock:

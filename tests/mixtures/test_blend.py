@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixtures.blend import blend, blend_everything, check_draws, normalise, published_weights, sample_targets
-from mixtures.weights import read_preset
 from roots_pipeline.core.errors import MixtureError
+from roots_pipeline.core.weights import read_preset
 from tests.mixtures.golden import load, same
 from tests.mixtures.plain import greedy
 

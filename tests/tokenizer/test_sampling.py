@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.core.documents import make_batch
-from roots_pipeline.core.errors import RecipeError, TokenizerError
+from roots_pipeline.core.errors import MixtureError, RecipeError, TokenizerError
 from roots_pipeline.core.storage import hash_file
+from roots_pipeline.core.weights import temperature, water_fill
 from tests.tokenizer.test_train import RecordingEngine
 from tokenizer.config import TokenizerRecipe, load_tokenizer_recipe
 from tokenizer.sampling import first_of_equals
 from tokenizer.sampling.config import AnySampling
 from tokenizer.sampling.mixture import read_mixture_weights, shares_of_mixture
-from tokenizer.sampling.rules import bloom, explicit, power, ratios, water_fill
+from tokenizer.sampling.rules import bloom, explicit, ratios
 from tokenizer.sampling.sample import Shard, draw_sample, group_ratios
 
 SIZES = {("en", "web"): 600, ("en", "books"): 50, ("fr", "web"): 300, ("yo", "web"): 10}
@@ -53,8 +54,8 @@ def test_blooms_rule_by_hand() -> None:
     assert sum(free.values()) == pytest.approx(960) and free["yo", "web"] == pytest.approx(960 * share[2])
 
 
-def test_power_and_explicit() -> None:
-    assert power({"a": 16.0, "b": 1.0, "c": 0.0}, 0.5) == pytest.approx({"a": 0.8, "b": 0.2, "c": 0.0})
+def test_temperature_and_explicit() -> None:
+    assert temperature({"a": 16.0, "b": 1.0, "c": 0.0}, 0.5) == pytest.approx({"a": 0.8, "b": 0.2, "c": 0.0})
     found = explicit(SIZES, {"web.*": 3, "books.en": 1})
     assert found["en", "books"] == 0.25 and found["en", "web"] == pytest.approx(0.75 * 600 / 910)
     with pytest.raises(TokenizerError, match=r"no group matches wep\.en.*'web\.en'"):
@@ -62,7 +63,7 @@ def test_power_and_explicit() -> None:
     with pytest.raises(TokenizerError, match=r"no weight is given for web\.fr, web\.yo"):
         explicit(SIZES, {"*.en": 1})
     assert explicit(SIZES, {"*.fr": 2}, leave_out=True)["fr", "web"] == 1.0
-    with pytest.raises(TokenizerError, match="weight 0"):
+    with pytest.raises(TokenizerError, match="add up to 0"):
         explicit(SIZES, {"*": 0})
     with pytest.raises(TokenizerError, match="is -1"):
         explicit(SIZES, {"*": -1})
@@ -89,7 +90,11 @@ def test_same_as_the_mixture(tmp_path: Path) -> None:
     assert shares["en", "web"] / shares["yo", "web"] == pytest.approx(math.sqrt(60))
     recipe = load_tokenizer_recipe(str(path))
     assert group_ratios(recipe.sampling, SIZES)["fr", "web"] == pytest.approx(shares["fr", "web"] * 960 / 300)
+    roots = {language: math.sqrt(SIZES[language, "web"]) for language in ("en", "fr", "yo")}
+    in_levels = "outer: {rule: explicit, weights: {web: 0.9, books: 0.1}}, inner: {rule: temperature, alpha: 0.5}"
     rules = {
+        f"{{rule: hierarchical, {in_levels}}}": {name: 0.9 * roots[name] / sum(roots.values()) for name in roots},
+        "{rule: hierarchical, first: language, outer: {rule: temperature, alpha: 0}}": {"en": 200 / 650, "yo": 1 / 3},
         "{rule: unimax, tokens: 100, max_epochs: 1}": {"yo": 10 / 100, "fr": 30 / 100},
         "{rule: proportional}": {"yo": 10 / 960, "fr": 300 / 960},
         "{rule: explicit, weights: {'*.fr': 1, '*': 3}}": {"yo": 0.75 * 10 / 660, "fr": 0.25},
@@ -102,7 +107,7 @@ def test_same_as_the_mixture(tmp_path: Path) -> None:
         for language, share in expected.items():
             assert shares[language, "web"] == pytest.approx(share, rel=1e-5), rule
     path.write_text("mixture:\n  weights: {rule: preset, name: rots}\n")
-    with pytest.raises(TokenizerError, match="'roots'"):
+    with pytest.raises(MixtureError, match="'roots'"):
         shares_of_mixture(SIZES, read_mixture_weights(str(path)))
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, model_validator
 
-from tokenizer.sampling.mixture import MixtureWeights
+from roots_pipeline.core.weight_rules import Weights
 
 _Bytes = Annotated[ByteSize, Field(ge=1, le=2**60)]
 
@@ -72,7 +72,7 @@ class Mixture(_NeedsBudget):
     """The weights of the recipe's `mixture` section; `weights` holds them once the recipe has been read."""
 
     rule: Literal["mixture"]
-    weights: MixtureWeights | None = None
+    weights: Weights | None = None
 
 
 Sampling = Annotated[Proportional | Bloom | Explicit | Mixture, Field(discriminator="rule")]

@@ -4,43 +4,23 @@ In: bytes of each group. Out: bytes that are wanted of it; how they become a rat
 
 BLOOM's rule, as its scripts have it: the sizes of the languages are water-filled to a total, the share of a language is
 proportional to (filled size / total) ** 0.3, and what a language gets of the budget is water-filled over its sources.
-To water-fill is to pour a total into vessels of given sizes at one common level: small ones fill up, large ones are all
-filled to the same height (max-min fairness).
+Water-filling, powers and explicit weights are those of the mixture (`roots_pipeline.core.weights`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import TypeVar
+from collections.abc import Mapping
 
-from roots_pipeline.core.errors import TokenizerError
-from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core import weights as shared
+from roots_pipeline.core.errors import MixtureError, TokenizerError
+from roots_pipeline.core.weights import Entry, temperature, water_fill
 from tokenizer.counts_file import Group
 
-Key = TypeVar("Key", bound=Hashable)
 
-
-def water_fill(sizes: Mapping[Key, float], total: float) -> dict[Key, float]:
-    """How `total` is shared out: min(size, level) of each, with the level at which they add up to it.
-
-    If all sizes together are no more than `total`, each is taken whole.
-    """
-    left, filled = total, {}
-    ascending = sorted(sizes, key=lambda key: sizes[key])
-    for place, key in enumerate(ascending):
-        filled[key] = min(float(sizes[key]), max(left, 0.0) / (len(ascending) - place))
-        left -= filled[key]
-    return {key: filled[key] for key in sizes}
-
-
-def power(sizes: Mapping[Key, float], alpha: float) -> dict[Key, float]:
-    """Shares in proportion to size ** alpha, adding up to 1; what is empty gets 0."""
-    total = sum(sizes.values())
-    raised = {key: (size / total) ** alpha if size > 0 else 0.0 for key, size in sizes.items()}
-    whole = math.fsum(raised.values())
-    return {key: value / whole for key, value in raised.items()}
+def group_name(group: Group) -> str:
+    """A group (language, source) as a mixture writes it: `source.language`."""
+    language, source = group
+    return f"{source}.{language}"
 
 
 def bloom(
@@ -55,7 +35,7 @@ def bloom(
     for (language, _), size in sizes.items():
         languages[language] = languages.get(language, 0.0) + size
     total = sum(languages.values()) / 2 if filled_to is None else filled_to
-    shares = power(water_fill(languages, total), alpha)
+    shares = temperature(water_fill(languages, total), alpha)
     wanted: dict[Group, float] = {}
     for language, share in shares.items():
         own = {group: float(size) for group, size in sizes.items() if group[0] == language}
@@ -73,42 +53,21 @@ def proportional(sizes: Mapping[Group, int], budget: float) -> dict[Group, float
 
 
 def explicit(
-    sizes: Mapping[Group, int],
-    weights: Mapping[str, float],
-    *,
-    leave_out: bool = False,
-    patterns: Mapping[str, Sequence[str]] | None = None,
+    sizes: Mapping[Group, int], weights: Mapping[str, float], *, leave_out: bool = False
 ) -> dict[Group, float]:
     """Shares from weights of groups or patterns of them, written `source.language` as in a mixture.
 
     A group belongs to the entry that names it, else to the first whose pattern fits; an entry's weight is shared among
-    its groups by their bytes. An entry's name is its only pattern unless `patterns` lists others. Raises
-    TokenizerError for a negative weight, for weights that are all 0 and, unless `leave_out`, for an entry without a
-    group and a group without an entry.
+    its groups by their bytes. Raises TokenizerError for weights that cannot be and, unless `leave_out`, for an entry
+    without a group and a group without an entry.
     """
-    names = {group: f"{group[1]}.{group[0]}" for group in sizes}
-    listed = patterns or {entry: (entry,) for entry in weights}
-    owner = {group: _owner(name, listed) for group, name in names.items()}
-    for entry, weight in weights.items():
-        if not (math.isfinite(weight) and weight >= 0):
-            raise TokenizerError(f"sampling: the weight of {entry} is {weight}.", hint="A weight is 0 or more.")
-        if entry not in owner.values() and not leave_out:
-            raise TokenizerError(f"sampling: no group matches {entry}.", hint=nearest(entry, list(names.values())))
-    homeless = [names[group] for group, entry in owner.items() if entry is None]
-    if homeless and not leave_out:
-        raise TokenizerError(
-            f"sampling: no weight is given for {', '.join(homeless[:9])}.",
-            hint="Give each a weight (0 leaves it out), or set unmatched: leave_out.",
-        )
-    whole = {entry: sum(sizes[group] for group in sizes if owner[group] == entry) for entry in weights}
-    shares = {
-        group: weights[entry] * sizes[group] / whole[entry] if entry is not None and whole[entry] else 0.0
-        for group, entry in owner.items()
-    }
-    total = math.fsum(shares.values())
-    if not total > 0:
-        raise TokenizerError("sampling: every group has the weight 0.", hint="Leave some text to train on.")
-    return {group: share / total for group, share in shares.items()}
+    entries = [Entry(name, weight, (name,)) for name, weight in weights.items()]
+    names = {group_name(group): size for group, size in sizes.items()}
+    try:
+        shares, _ = shared.explicit(names, entries, allow_unmatched=leave_out)
+    except MixtureError as error:
+        raise TokenizerError(f"sampling: {error.message}", where=error.where, hint=error.hint) from error
+    return {group: shares[group_name(group)] for group in sizes}
 
 
 def ratios(
@@ -119,11 +78,3 @@ def ratios(
         group: 0.0 if not size else wanted[group] / size if repeat else min(1.0, wanted[group] / size)
         for group, size in sizes.items()
     }
-
-
-def _owner(name: str, listed: Mapping[str, Sequence[str]]) -> str | None:
-    for entry, patterns in listed.items():
-        if name in patterns:
-            return entry
-    fitting = (entry for entry, patterns in listed.items() if any(fnmatchcase(name, one) for one in patterns))
-    return next(fitting, None)

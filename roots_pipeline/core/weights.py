@@ -1,7 +1,8 @@
-"""Weights: which share of the training tokens comes from which group.
+"""The arithmetic of weights: which share of the whole comes from which group.
 
-Why: a group is `source.language`; its weight is the probability that a sample comes from it. In: tokens of
-each group, and a rule. Out: a weight for each group, adding up to 1; 0 means left out. Rules:
+Why: a group is `source.language`; its weight is the probability that a sample comes from it. The mixture weighs
+groups by their tokens, and a tokenizer's training text by their bytes, which are called tokens here too. In: tokens
+of each group, and a rule. Out: a weight for each group, adding up to 1; 0 means left out. Rules:
 
     proportional   by tokens, every token equally likely
     temperature    tokens ** alpha (Conneau and Lample 2019, section 3.1): alpha < 1 lifts small groups
@@ -9,23 +10,25 @@ each group, and a rule. Out: a weight for each group, adding up to 1; 0 means le
                    algorithm 1)
     explicit       the user's weights for groups or patterns of groups (`web.*`); presets are such lists
 
-`proportions` applies one of them, or first one to the sources and then one inside each (hierarchical).
+`weight_rules` applies one of them, or first one to the sources and then one inside each (hierarchical).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
 
-DATA = Path(__file__).parent / "data"
+PRESETS = Path(__file__).parent / "presets"
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +48,41 @@ class Unmatched:
     groups: tuple[str, ...]
 
 
-def proportional(tokens: Mapping[str, int]) -> dict[str, float]:
+def water_fill(sizes: Mapping[Key, float], total: float) -> dict[Key, float]:
+    """How `total` is shared out: min(size, level) of each, with the level at which they add up to it.
+
+    To water-fill is to pour a total into vessels of given sizes at one common level: small ones fill up, large ones are
+    all filled to the same height (max-min fairness). If all sizes together are no more than `total`, each is taken
+    whole.
+    """
+    left, filled = total, {}
+    ascending = sorted(sizes, key=lambda key: sizes[key])
+    for place, key in enumerate(ascending):
+        filled[key] = min(float(sizes[key]), max(left, 0.0) / (len(ascending) - place))
+        left -= filled[key]
+    return {key: filled[key] for key in sizes}
+
+
+def proportional(tokens: Mapping[Key, float]) -> dict[Key, float]:
     """Weights in proportion to the tokens."""
     return temperature(tokens, 1.0)
 
 
-def temperature(tokens: Mapping[str, int], alpha: float) -> dict[str, float]:
+def temperature(tokens: Mapping[Key, float], alpha: float) -> dict[Key, float]:
     """Weights in proportion to share ** alpha; 1 is proportional, 0 equal. Empty groups get 0."""
     if not (math.isfinite(alpha) and alpha >= 0):
         raise MixtureError(f"alpha is {alpha}.", hint="Choose a number from 0 (equal shares) to 1 (shares by tokens).")
     total = sum(tokens.values())
-    return _to_one({name: (count / total) ** alpha if count else 0.0 for name, count in tokens.items()})
+    return _to_one({key: (count / total) ** alpha if count else 0.0 for key, count in tokens.items()})
 
 
 def unimax(tokens: Mapping[str, int], budget: int, max_epochs: float) -> dict[str, float]:
     """Equal shares of `budget` tokens, none above `max_epochs` times the tokens of its group."""
     if budget < 1 or not 0 < max_epochs < math.inf:
         raise MixtureError(f"unimax needs a budget and a cap above 0, not {budget} tokens and {max_epochs} epochs.")
-    left, given = float(budget), {}
-    smallest_first = sorted(tokens, key=lambda name: (tokens[name], name))
-    for place, name in enumerate(smallest_first):
-        given[name] = min(left / (len(tokens) - place), max_epochs * tokens[name])
-        left -= given[name]
+    # Among groups of equal size the order decides the last bit of a weight: that of their names.
+    caps = {name: max_epochs * tokens[name] for name in sorted(tokens)}
+    given = water_fill(caps, float(budget))
     return _to_one({name: given[name] for name in tokens})
 
 
@@ -76,7 +92,7 @@ def explicit(
     """The weights of `entries`, each shared among its groups by their tokens, and what did not match.
 
     A group belongs to the entry that names it, else to the first entry with a pattern for it. Raises
-    MixtureError for negative weights, weights that are all 0, weight on a group without tokens and, unless
+    MixtureError for negative weights, weights that are all 0, weight on an empty group and, unless
     `allow_unmatched`, for entries without a group (with the nearest name) and groups without an entry.
     """
     for entry in entries:
@@ -92,7 +108,7 @@ def explicit(
             empty.append(entry)
         elif entry.weight > 0 and total == 0:
             raise MixtureError(
-                f"{entry.name} has the weight {entry.weight} but not one token.",
+                f"{entry.name} has the weight {entry.weight} but nothing in it.",
                 hint="Set its weight to 0, or add documents.",
             )
         for name in members:
@@ -105,10 +121,10 @@ def explicit(
 
 def read_preset(name: str) -> list[Entry]:
     """A published mixture: `roots` or `massivetext`."""
-    known = sorted(path.stem for path in DATA.glob("*.yaml"))
+    known = sorted(path.stem for path in PRESETS.glob("*.yaml"))
     if name not in known:
         raise MixtureError(f"there is no mixture called '{name}'.", hint=nearest(name, known))
-    document = yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
+    document = yaml.safe_load((PRESETS / f"{name}.yaml").read_text("utf-8"))
     return [Entry(row["name"], float(row["weight"]), tuple(row["groups"])) for row in document["entries"]]
 
 
@@ -138,11 +154,11 @@ def _refuse(unmatched: Unmatched, empty: Sequence[Entry], tokens: Mapping[str, i
         )
 
 
-def _to_one(weights: Mapping[str, float]) -> dict[str, float]:
+def _to_one(weights: Mapping[Key, float]) -> dict[Key, float]:
     total = math.fsum(weights.values())
     if not total > 0:
         raise MixtureError(
             f"the weights of {len(weights)} groups add up to {total}.",
-            hint="Give at least one group with tokens a weight.",
+            hint="Give at least one group that is not empty a weight.",
         )
-    return {name: weight / total for name, weight in weights.items()}
+    return {key: weight / total for key, weight in weights.items()}

@@ -1,21 +1,95 @@
-"""From the `weights` section of a recipe to a weight for every group; the rules are in `weights`."""
+"""The `weights` key of a recipe's `mixture` section, checked at the border, and what each rule makes of a corpus.
+
+In: a rule as the YAML says it, and the tokens of every group (bytes, where a tokenizer is to learn from the same
+mixture). Out: a weight for every group. The arithmetic is in `weights`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from mixtures.config import (
-    ExplicitWeights,
-    FlatWeights,
-    HierarchicalWeights,
-    PresetWeights,
-    TemperatureWeights,
-    UnimaxWeights,
-    Weights,
-)
-from mixtures.weights import Entry, Unmatched, explicit, proportional, read_preset, temperature, unimax
+from pydantic import BaseModel, ConfigDict, Field
+
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.weights import (
+    Entry,
+    Unmatched,
+    explicit,
+    proportional,
+    read_preset,
+    temperature,
+    unimax,
+)
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProportionalWeights(_Rule):
+    """Every token equally likely."""
+
+    rule: Literal["proportional"]
+
+
+class TemperatureWeights(_Rule):
+    """Share of tokens to the power of alpha."""
+
+    rule: Literal["temperature"]
+    alpha: float = Field(ge=0, allow_inf_nan=False)
+
+
+class UnimaxWeights(_Rule):
+    """Equal shares of a token budget, no group more than `max_epochs` times."""
+
+    rule: Literal["unimax"]
+    tokens: int = Field(gt=0)
+    max_epochs: float = Field(gt=0, allow_inf_nan=False)
+
+
+class ExplicitWeights(_Rule):
+    """Weights of groups or patterns such as `web.*`."""
+
+    rule: Literal["explicit"]
+    weights: dict[str, float]
+    unmatched: Literal["error", "leave_out"] = "error"
+
+
+class PresetWeights(_Rule):
+    """A published mixture; `groups` replaces the patterns of some of its entries."""
+
+    rule: Literal["preset"]
+    name: str
+    groups: dict[str, list[str]] = {}
+    unmatched: Literal["error", "leave_out"] = "error"
+
+
+FlatWeights = Annotated[
+    ProportionalWeights | TemperatureWeights | UnimaxWeights | ExplicitWeights | PresetWeights,
+    Field(discriminator="rule"),
+]
+
+
+class HierarchicalWeights(_Rule):
+    """First shares of the sources (or languages), then shares inside each of them.
+
+    `outer` sees sources as groups (`web`, `code`), `inner` the languages of one source (`en`, `fr`); with
+    `first: language` it is the other way round. `inner_of` replaces `inner` for some sources.
+    """
+
+    rule: Literal["hierarchical"]
+    first: Literal["source", "language"] = "source"
+    outer: FlatWeights
+    inner: FlatWeights = ProportionalWeights(rule="proportional")
+    inner_of: dict[str, FlatWeights] = {}
+
+
+Weights = Annotated[
+    ProportionalWeights | TemperatureWeights | UnimaxWeights | ExplicitWeights | PresetWeights | HierarchicalWeights,
+    Field(discriminator="rule"),
+]
 
 
 def choose_weights(rule: Weights, tokens: Mapping[str, int]) -> tuple[dict[str, float], Unmatched]:
