@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -89,7 +90,8 @@ def _find(folder: str, id: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             file, first = open_parquet(path), 0
             for group in range(file.num_row_groups):
                 ids = file.read_row_group(group, columns=["id"], use_threads=False).column("id")
-                for row in pc.indices_nonzero(pc.equal(ids, id)).to_pylist():
+                # pc.indices_nonzero of an empty column ends the process (pyarrow 25)
+                for row in np.flatnonzero(pc.fill_null(pc.equal(ids, id), False).to_numpy()).tolist():
                     values = file.read_row_group(group, use_threads=False).slice(row, 1).to_pylist()[0]
                     yield f"{part}/{path.rsplit('/', 1)[-1]}", first + row, values
                 first += len(ids)

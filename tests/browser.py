@@ -122,6 +122,8 @@ def browser(profile: Path) -> Iterator[Page]:
         held = os.dup(answer_write)
         os.dup2(command_read, 3)
         os.dup2(held, 4)
+        for number in (3, 4):  # a descriptor that had this number already was not to be inherited
+            os.set_inheritable(number, True)
 
     process = subprocess.Popen(
         [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"], preexec_fn=connect, close_fds=False,

@@ -24,7 +24,7 @@ ROOMS = {
     "dedup": ("core", "text", "dedup"),
     "decontamination": ("core", "text", "sources", "report", "columns", "decontamination"),
     "sources": ("core", "text", "sources"),
-    "report": ("core", "report"),
+    "report": ("core", "sources", "report"),
     "explorer": ("core", "rules", "report", "columns", "config", "explain", "pipeline", "stage_table", "explorer"),
     "engines": ("core", "engines"),
 }

@@ -60,7 +60,8 @@ def write_review(corpus_folder: str, output: str | None = None, examples: int = 
                for name, own in sets.items()]
     folder = output or corpus_folder
     with commit_file(join(folder, "contamination.parquet")) as path:
-        pq.write_table(as_table(hits), path, compression="zstd")
+        table = as_table(hits).replace_schema_metadata({"corpus": manifest.fingerprint})
+        pq.write_table(table, path, compression="zstd")
     write_json(join(folder, "contamination.json"), [_counts(review) for review in reviews])
     page = join(folder, "contamination.html")
     write_bytes(page, _render(corpus_folder, reviews, seed).encode())

@@ -10,14 +10,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import orjson
-
 from roots_pipeline import __version__
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
-from roots_pipeline.core.storage import exists, join, open_read
+from roots_pipeline.core.storage import exists, join
 from roots_pipeline.report.corpus import collect_corpus
 from roots_pipeline.report.facts import Corpus, Mixture, Run, State, Step, Tokenizer, Training
+from roots_pipeline.report.history import read_cost
 from roots_pipeline.report.mixture import collect_mixture
 from roots_pipeline.report.reading import expecting
 from roots_pipeline.report.tokenizer import collect_tokenizer
@@ -114,20 +113,8 @@ def _step(run: str, kind: _Kind, manifests: Manifests) -> Step:
         old = [name for name in kind.made_from if (earlier := manifests[name])
                and manifest.inputs.get(name, earlier.fingerprint) != earlier.fingerprint]
     stale = f"made from an earlier {' and '.join(old)}" if old else None
-    return Step(kind.folder, kind.title, state, command, manifest.fingerprint, _seconds(folder), stale)
-
-
-def _seconds(folder: str) -> float | None:
-    """Seconds of the last call that finished, from history.jsonl."""
-    path = join(folder, "history.jsonl")
-    if not exists(path):
-        return None
-    with open_read(path) as history:
-        lines = history.read().splitlines()
-    try:
-        return float(orjson.loads(lines[-1])["seconds"])
-    except (IndexError, KeyError, TypeError, ValueError):
-        return None  # a call that was killed while it wrote this line
+    cost = read_cost(join(folder, "history.jsonl"))
+    return Step(kind.folder, kind.title, state, command, manifest.fingerprint, cost, stale)
 
 
 def _begin(run: str) -> str:

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import join
+from roots_pipeline.report.composition import collect_composition
+from roots_pipeline.report.contamination import collect_contamination
+from roots_pipeline.report.cuts import draw_cuts
+from roots_pipeline.report.duplicates import draw_clusters
 from roots_pipeline.report.examples import Kind, draw_examples
 from roots_pipeline.report.facts import BadRecord, Corpus, FunnelRow, Quarantine, SourceVerdicts, VerdictRow
 from roots_pipeline.report.histograms import count_measures
@@ -34,7 +38,9 @@ def collect_corpus(folder: str, manifest: Manifest) -> Corpus:
         bad_records=int(counts["bad_records"]), read_bytes=sum(row[4] for row in table),
         kept_bytes=int(counts["kept_bytes"]), by_source=_funnel(table, 0), by_language=_funnel(table, 1),
         verdicts=_verdicts(folder, manifest, table), measures=count_measures(folder, read_limits(manifest.config)),
-        quarantine=_quarantine(join(folder, "quarantine")),
+        quarantine=_quarantine(join(folder, "quarantine")), duplicates=draw_clusters(folder),
+        cuts=draw_cuts(folder, manifest), contamination=collect_contamination(folder, manifest),
+        composition=collect_composition(manifest, table),
     )
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from roots_pipeline.report.gallery_facts import Composition, Contamination, Cuts, Duplicates
+from roots_pipeline.report.history import Cost
+
 State = Literal["finished", "unfinished", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the chain. `seconds` is what its last finished call took, `stale` why its result is out of date."""
+    """One step of the chain. `cost` is None if no call has finished, `stale` why its result is out of date."""
 
     name: str
     title: str
     state: State
     command: str
     fingerprint: str | None = None
-    seconds: float | None = None
+    cost: Cost | None = None
     stale: str | None = None
 
 
@@ -156,6 +159,10 @@ class Corpus:
     verdicts: tuple[SourceVerdicts, ...]
     measures: tuple[Histogram, ...]
     quarantine: Quarantine
+    duplicates: tuple[Duplicates, ...]
+    cuts: Cuts | None
+    contamination: Contamination | None
+    composition: Composition
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +227,19 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Incident:
+    """A step that went wrong, in the words of the log."""
+
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
-    """RUN/model. Losses and entropies are in nats a token; `uniform_loss` is ln of the vocabulary."""
+    """RUN/model. Losses and entropies are in nats a token; `uniform_loss` is ln of the vocabulary.
+
+    `first_incidents` are the first of `incidents` steps that were noted as out of the ordinary.
+    """
 
     steps: int
     samples: int
@@ -231,6 +249,8 @@ class Training:
     unigram_entropy: float | None
     uniform_loss: float | None
     sample: Sample | None
+    incidents: int
+    first_incidents: tuple[Incident, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ charts are part of it. Everything a template prints is escaped, and strings also
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,12 +17,14 @@ from markupsafe import Markup
 from roots_pipeline.core.storage import join, write_bytes
 from roots_pipeline.report import numbers
 from roots_pipeline.report.collect import collect
+from roots_pipeline.report.differences import Piece
 from roots_pipeline.report.facts import Run, Training
 from roots_pipeline.report.histogram_chart import histogram
 from roots_pipeline.report.line_chart import Level, Line, line_chart
 from roots_pipeline.report.safe_text import marked, plain
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_ELEMENTS = {"same": "{}", "own": "<b>{}</b>", "cut": "<del>{}</del>", "left out": '<span class="muted">{}</span>'}
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -42,9 +46,9 @@ def render(run: Run) -> str:
     )
     environment.filters.update(
         count=numbers.count, size=numbers.size, short=numbers.short, duration=numbers.duration, marked=marked,
-        plain=plain, language_tag=_language_tag, histogram=histogram, width=_width,
+        plain=plain, pieces=_pieces, language_tag=_language_tag, histogram=histogram, width=_width,
     )
-    environment.globals.update(share=numbers.share)
+    environment.globals.update(share=numbers.share, explain=_explain(run.folder))
     return environment.get_template("report.html.j2").render(
         run=run, loss_charts=_loss_charts(run.training), small_charts=_small_charts(run.training)
     )
@@ -58,6 +62,21 @@ def _fit_to_print(value: object) -> object:
 def _language_tag(language: str) -> str | None:
     """A value for the attribute `lang`, None for what is no language tag."""
     return language if _LANGUAGE_TAG.fullmatch(language) else None
+
+
+def _explain(folder: str) -> Callable[[str], str | None]:
+    """The command that tells more of a document; None for an id that cannot be copied from a page as it is."""
+    def command(id: str) -> str | None:
+        typeable = 0 < len(id) <= 200 and id.isprintable() and plain(id) == id
+        return f"python -m roots_pipeline explain {shlex.quote(id)} --run {shlex.quote(folder)}" if typeable else None
+
+    return command
+
+
+def _pieces(pieces: Sequence[Piece]) -> Markup:
+    """A text in pieces: what only it has in bold, what was cut crossed out, what is left out as an ellipsis."""
+    return Markup("").join(
+        Markup(_ELEMENTS[piece.kind]).format(marked(piece.text, 2000, 60, 2000)) for piece in pieces)
 
 
 def _width(part: float, whole: float) -> str:
@@ -90,5 +109,6 @@ def _small_charts(training: Training | None) -> list[tuple[str, Markup]]:
     return [
         (name, line_chart(name, [Line(name, training.curves[key], "train")], from_zero=True))
         for key, name in (("learning_rate", "Learning rate"), ("tokens_per_second", "Tokens a second"),
-                          ("gradient_norm", "Gradient norm")) if key in training.curves
+                          ("gradient_norm", "Gradient norm"),
+                          ("share_of_matmul_peak", "Share of the matmul peak")) if key in training.curves
     ]

@@ -17,21 +17,27 @@ import orjson
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import exists, join, open_read, read_json
-from roots_pipeline.report.facts import Curve, Sample, Training
+from roots_pipeline.report.facts import Curve, Incident, Sample, Training
 from roots_pipeline.report.reading import optional_number
 
 COMMAND = "python -m train run"
-CURVES = ("loss", "validation_loss", "learning_rate", "tokens_per_second", "gradient_norm")
+CURVES = ("loss", "validation_loss", "learning_rate", "tokens_per_second", "gradient_norm", "share_of_matmul_peak")
 _POINTS = 300
+_INCIDENTS = 20
 
 
 def collect_training(folder: str, manifest: Manifest | None, vocab_size: int | None) -> Training:
     """Everything the page says about RUN/model; `manifest` is None while training has not finished."""
     thinned: defaultdict[str, _Thinned] = defaultdict(_Thinned)
-    steps = samples = 0
+    steps = samples = incidents = 0
+    first: list[Incident] = []
     entropy = None
     for line in _lines(join(folder, "log.jsonl")):
         steps, samples = max(steps, int(line["step"])), max(samples, int(line["samples"]))
+        if "incident" in line:
+            incidents += 1
+            if incidents <= _INCIDENTS:
+                first.append(Incident(int(line["step"]), str(line["incident"])))
         for name in CURVES:
             if (value := optional_number(line, name)) is not None and math.isfinite(value):
                 thinned[name].add(float(line["step"]), value)
@@ -41,6 +47,7 @@ def collect_training(folder: str, manifest: Manifest | None, vocab_size: int | N
         steps=steps, samples=samples, tokens=counts.get("tokens"), parameters=counts.get("parameters"),
         curves={name: curve.curve() for name, curve in thinned.items()}, unigram_entropy=entropy,
         uniform_loss=math.log(vocab_size) if vocab_size else None, sample=_sample(join(folder, "generated.json")),
+        incidents=incidents, first_incidents=tuple(first),
     )
 
 

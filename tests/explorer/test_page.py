@@ -87,4 +87,6 @@ def test_every_control_has_a_name_and_errors_are_shown(page: Page) -> None:
 def test_the_page_fits_a_telephone(page: Page, tmp_path: Path) -> None:
     for name, width, dark in (("desktop", 1200, False), ("telephone", 390, True)):
         page.screen(tmp_path / f"{name}.png", width, 900, dark=dark)
-        assert page.run("document.documentElement.scrollWidth") <= width
+        wide = f"[...document.querySelectorAll('*')].filter((it) => it.getBoundingClientRect().right > {width})"
+        assert page.run("document.documentElement.scrollWidth") <= width, page.run(
+            f"{wide}.map((it) => it.outerHTML.slice(0, 200))")

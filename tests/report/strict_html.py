@@ -10,7 +10,7 @@ ELEMENTS = {
     "html", "head", "meta", "title", "link", "style", "body", "header", "nav", "main", "footer", "section", "article",
     "div", "p", "span", "a", "ul", "li", "h1", "h2", "h3", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr",
     "th", "td", "code", "bdi", "b", "i", "details", "summary", "figure", "figcaption", "svg", "g", "line", "rect",
-    "text", "polyline", "polygon", "circle",
+    "text", "polyline", "polygon", "circle", "del",
 }
 LOADING = ("src", "srcset", "srcdoc", "action", "background")
 

@@ -47,7 +47,8 @@ def test_hostile_documents(tab: Page, tmp_path: Path) -> None:
 
 def test_right_to_left_text_begins_on_the_right(tab: Page, tmp_path: Path) -> None:
     rows = make_rows(3)
-    rows.append({"id": "ar", "source": "web", "language": "ar", "text": "كتاب قديم على الطاولة.", "verdict": "word_count"})
+    text = "كتاب قديم على الطاولة."
+    rows.append({"id": "ar", "source": "web", "language": "ar", "text": text, "verdict": "word_count"})
     write_corpus(tmp_path, rows)
     path = Path(write_report(str(tmp_path)))
     tab.open(path.as_uri(), f"location.href === {path.as_uri()!r}")
