@@ -63,6 +63,7 @@ class TrainConfig(Strict):
     pipeline_parallel: PositiveInt = 1
     sequence_parallel: bool = False  # tensor-parallel processes also share the positions outside of matrices
     activation_checkpointing: Recomputation = "none"
+    attention_within_documents: bool = False  # true: attention does not cross the ends of documents in a sample
     evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
     validation_samples: NonNegativeInt = 0  # 0: no validation
     validation_groups: Literal["all"] | tuple[str, ...] = ()  # groups of the mixture with a loss of their own

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
-from train.data import SampleSource, micro_batches
+from train.data import SampleSource, StartsOf, document_starts, micro_batches
 from train.health import slow_processes, space_warning
 from train.incidents import documents_of, names, note_incident, note_roll_back, rolled_back
 from train.monitor import Monitor
@@ -143,7 +143,7 @@ class Trainer:
             group["lr"] = rate
         # Matrices; see train.optimizer.
         self.engine.optimizer.param_groups[0]["weight_decay"] = config.decay_of_weights()(samples)
-        self.engine.module.begin_step(numbers)
+        self.engine.module.begin_step(numbers, self._starts_of(self.training))
         loss = float(self.engine.train_batch(self._batches(self.training, numbers)))
         norm = float(self.engine.get_global_grad_norm())
         return Outcome(numbers, after, loss, norm, rate, time.perf_counter() - started)
@@ -245,11 +245,17 @@ class Trainer:
         unit = self.config.micro_batch * self.place.layout.data
         losses = {}
         for one in self.validation:
+            self.engine.module.begin_step(np.arange(one.samples), self._starts_of(one.source))
             batches = self._batches(one.source, range(one.samples))
             losses[one.name] = float(self.engine.eval_batch(batches, num_micro_batches=one.samples // unit))
         if self.monitor is not None:
             found = {name: (loss, self._counted[name]) for name, loss in losses.items()}
             self.monitor.validation(step, samples, found)
+
+    def _starts_of(self, source: SampleSource) -> StartsOf | None:
+        if not self.config.attention_within_documents:
+            return None
+        return document_starts(source, self.config.sequence_length)
 
     def _batches(self, source: SampleSource, numbers: Sequence[int] | npt.NDArray[np.int64]) -> Any:
         if not self.place.reads_data:

@@ -42,10 +42,23 @@ def compare(what: str, fast: Callable[..., Tensor], plain: Callable[..., Tensor]
         check(f"{what}, gradient {number}", mine, theirs, "gradient")
 
 
-def plain(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    future = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool, device=query.device).triu(1)
+def plain(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, documents: Tensor | None = None) -> Tensor:
+    unseen = torch.ones(query.shape[2], query.shape[2], dtype=torch.bool, device=query.device).triu(1)
+    if documents is not None:  # numbers of documents [batch, length]
+        unseen = unseen | (documents[:, None, :, None] != documents[:, None, None, :])
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) + bias
-    return torch.softmax(scores.masked_fill(future, -math.inf), -1) @ value
+    return torch.softmax(scores.masked_fill(unseen, -math.inf), -1) @ value
+
+
+def drawn_documents(batch: int, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Numbers of documents, and where the document of each position begins, both [batch, length].
+
+    One sample is a single document; in the others one position in fifty begins a new one.
+    """
+    begins = torch.rand(batch, length, device=device) < 0.02
+    begins[0], begins[:, 0] = False, True
+    places = torch.arange(length, device=device, dtype=torch.int32).expand(batch, length)
+    return begins.cumsum(1), torch.where(begins, places, 0).cummax(1).values.int()
 
 
 @pytest.mark.parametrize(("dtype", "size"), SIZES)
@@ -68,6 +81,27 @@ def test_attention_with_relative_positions(dtype: torch.dtype, size: tuple[int, 
         "attention with relative positions",
         attention_by_distance,
         lambda query, key, value, bias: plain(query, key, value, by_key(bias)),
+        [*(drawn(size, dtype, gpu) for _ in range(3)), by_distance],
+    )
+
+
+@pytest.mark.parametrize(("dtype", "size"), SIZES)
+def test_attention_within_documents(dtype: torch.dtype, size: tuple[int, ...], gpu: torch.device) -> None:
+    batch, heads, length, _ = size
+    table = alibi_table(heads, 0, heads, length, dtype, gpu)
+    for _ in range(2):  # other documents with the same compiled kernel
+        documents, starts = drawn_documents(batch, length, gpu)
+        compare(
+            "attention with ALiBi within documents",
+            lambda *mixed, starts=starts: attention_by_key(*mixed, table, starts),
+            lambda *mixed, documents=documents: plain(*mixed, table.double()[:, None], documents),
+            [drawn(size, dtype, gpu) for _ in range(3)],
+        )
+    by_distance = drawn((batch, heads, length, length), dtype, gpu)
+    compare(
+        "attention with relative positions within documents",
+        lambda *mixed: attention_by_distance(*mixed, starts),
+        lambda query, key, value, bias: plain(query, key, value, by_key(bias), documents),
         [*(drawn(size, dtype, gpu) for _ in range(3)), by_distance],
     )
 

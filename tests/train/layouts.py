@@ -28,7 +28,7 @@ from tests.train.scenario import VOCABULARY, MadeUpText, settings
 from tests.train.worlds import run_world
 from train import engine as engine_module
 from train.config import TrainConfig
-from train.data import micro_batches
+from train.data import document_starts, micro_batches
 from train.engine import build_engine
 from train.parallel.backend import deepspeed
 from train.parallel.topology import Place, connect
@@ -59,6 +59,10 @@ VARIANTS = {
     "plain": Variant({}),
     "full": Variant({"activation_checkpointing": "full"}),
     "selective": Variant({"activation_checkpointing": "selective"}),
+    "documents": Variant({"attention_within_documents": True}, beside="documents"),
+    "documents_full": Variant(
+        {"attention_within_documents": True, "activation_checkpointing": "full"}, beside="documents"
+    ),
     "sequence": Variant({"sequence_parallel": True}),
     "sequence_full": Variant({"sequence_parallel": True, "activation_checkpointing": "full"}),
     # Beside the run in float32: bfloat16 has eight bits, float16 eleven.
@@ -69,19 +73,19 @@ VARIANTS = {
 STEPS, SHORT_STEPS, BATCH = 20, 6, 8
 # The variants that are run in each layout, and those of --short.
 LONG = {
-    "1x1x1": ("plain", "full", "selective", "bf16", "fp16", "stochastic"),
-    "TP2": ("plain", "full", "selective", "sequence"),
-    "PP2": ("plain", "full", "selective", "bf16"),
+    "1x1x1": ("plain", "full", "selective", "documents", "bf16", "fp16", "stochastic"),
+    "TP2": ("plain", "full", "selective", "documents", "sequence"),
+    "PP2": ("plain", "full", "selective", "documents", "documents_full", "bf16"),
     "DP2": ("plain", "full"),
     "PP2xTP2": ("plain", "full", "sequence"),
     "PP4": ("plain", "full"),
-    "2x2x2": ("plain", "full", "sequence_full", "bf16", "fp16", "stochastic"),
+    "2x2x2": ("plain", "full", "documents", "sequence_full", "bf16", "fp16", "stochastic"),
 }
 SHORT = {
-    "1x1x1": ("plain", "bf16"),
+    "1x1x1": ("plain", "documents", "bf16"),
     "TP2": ("selective",),
-    "PP2": ("full", "bf16"),
-    "DP2": ("plain",),
+    "PP2": ("full", "documents_full", "bf16"),
+    "DP2": ("documents",),
     "2x2x2": ("sequence_full", "stochastic"),
 }
 
@@ -106,11 +110,12 @@ def train(config: TrainConfig, processes: int) -> dict[str, Any]:
     place = connect(config.layout(processes))
     engine = build_engine(config, VOCABULARY, place)
     text, rate, found = MadeUpText(config.sequence_length), config.learning_rate(), []
+    starts_of = document_starts(text, config.sequence_length) if config.attention_within_documents else None
     for samples in range(0, config.train_samples, BATCH):
         for group in engine.optimizer.param_groups:
             group["lr"] = rate(samples)
         numbers = np.arange(samples, samples + BATCH)
-        engine.module.begin_step(numbers)
+        engine.module.begin_step(numbers, starts_of)
         data = (place.data_rank, place.layout.data)
         batches = micro_batches(text, numbers, config.micro_batch, *data) if place.reads_data else None
         found.append((float(engine.train_batch(batches)), float(engine.get_global_grad_norm())))

@@ -36,7 +36,16 @@ def gelu(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def attention(x: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
+def unseen(distance: Tensor, documents: Tensor | None) -> Tensor:
+    """Pairs (query, key) that do not count: keys that come later, or belong to another document."""
+    if documents is None:
+        return distance < 0
+    return (distance < 0) | (documents[:, :, None] != documents[:, None, :])
+
+
+def attention(
+    x: Tensor, weights: dict[str, Tensor], name: str, heads: int, documents: Tensor | None = None
+) -> Tensor:
     batch, length, hidden = x.shape
     size = hidden // heads
     mixed = linear(x, weights, f"{name}.query_key_value").reshape(batch, length, heads, 3, size)
@@ -45,18 +54,22 @@ def attention(x: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> T
     for head, slope in enumerate(slopes(heads).tolist()):
         query, key, value = (mixed[:, :, head, part] for part in range(3))
         scores = query @ key.transpose(1, 2) / math.sqrt(size) - slope * distance
-        scores = scores.masked_fill(distance < 0, -math.inf)
+        scores = scores.masked_fill(unseen(distance, documents), -math.inf)
         outputs.append(torch.softmax(scores, -1) @ value)
     return linear(torch.cat(outputs, -1), weights, f"{name}.dense")
 
 
-def logits(weights: dict[str, Tensor], heads: int, tokens: Tensor) -> Tensor:
-    """`weights` by published names without the prefix `transformer.`; tokens [batch, length]."""
+def logits(weights: dict[str, Tensor], heads: int, tokens: Tensor, documents: Tensor | None = None) -> Tensor:
+    """`weights` by published names without the prefix `transformer.`; tokens [batch, length].
+
+    With the numbers of the tokens' `documents` [batch, length] attention stays within them.
+    """
     x = layer_norm(weights["word_embeddings.weight"][tokens], weights, "word_embeddings_layernorm")
     layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("h."))
     for number in range(layers):
         block = f"h.{number}"
-        x = x + attention(layer_norm(x, weights, f"{block}.input_layernorm"), weights, f"{block}.self_attention", heads)
+        normed = layer_norm(x, weights, f"{block}.input_layernorm")
+        x = x + attention(normed, weights, f"{block}.self_attention", heads, documents)
         fed = gelu(
             linear(layer_norm(x, weights, f"{block}.post_attention_layernorm"), weights, f"{block}.mlp.dense_h_to_4h")
         )

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from tests.train.reference import gelu
+from tests.train.reference import gelu, unseen
 
 
 def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
@@ -19,7 +19,9 @@ def encodings(distances: Tensor, hidden: int) -> Tensor:
     return torch.cat((angles.sin(), angles.cos()), -1).float()
 
 
-def attention(x: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
+def attention(
+    x: Tensor, weights: dict[str, Tensor], name: str, heads: int, documents: Tensor | None = None
+) -> Tensor:
     batch, length, hidden = x.shape
     size = hidden // heads
     mixed = (x @ weights[f"{name}.query_key_value.weight"].T).reshape(batch, length, heads, 3, size)
@@ -32,19 +34,22 @@ def attention(x: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> T
         content = query + weights[f"{name}.attend.content_bias"][part]
         place = query + weights[f"{name}.attend.position_bias"][part]
         scores = content @ key.transpose(1, 2) + torch.einsum("bid,ijd->bij", place, positions[..., part])
-        scores = (scores / math.sqrt(size)).masked_fill(distance < 0, -math.inf)
+        scores = (scores / math.sqrt(size)).masked_fill(unseen(distance, documents), -math.inf)
         outputs.append(torch.softmax(scores, -1) @ value)
     return torch.cat(outputs, -1) @ weights[f"{name}.dense.weight"].T
 
 
-def logits(weights: dict[str, Tensor], heads: int, tokens: Tensor) -> Tensor:
-    """`weights` by their names on disk without the prefix `transformer.`; tokens [batch, length]."""
+def logits(weights: dict[str, Tensor], heads: int, tokens: Tensor, documents: Tensor | None = None) -> Tensor:
+    """`weights` by their names on disk without the prefix `transformer.`; tokens [batch, length].
+
+    With the numbers of the tokens' `documents` [batch, length] attention stays within them.
+    """
     x = weights["word_embeddings.weight"][tokens]
     layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("h."))
     for number in range(layers):
         block = f"h.{number}"
         normed = rms_norm(x, weights[f"{block}.input_layernorm.weight"])
-        x = x + attention(normed, weights, f"{block}.self_attention", heads)
+        x = x + attention(normed, weights, f"{block}.self_attention", heads, documents)
         normed = rms_norm(x, weights[f"{block}.post_attention_layernorm.weight"])
         inner = gelu(normed @ weights[f"{block}.mlp.dense_h_to_4h.weight"].T)
         x = x + inner @ weights[f"{block}.mlp.dense_4h_to_h.weight"].T

@@ -41,6 +41,12 @@ class MadeUpText:
         tokens[1::2] = (tokens[0:-1:2] * 5 + 1) % VOCABULARY
         return tokens.astype(np.int64)
 
+    def boundaries(self, index: int) -> npt.NDArray[np.int64]:
+        """Up to four documents, drawn from the number as well."""
+        random = np.random.default_rng([index, 1])
+        inside = np.sort(random.choice(np.arange(1, self.length + 1), index % 4, replace=False))
+        return np.concatenate([[0], inside, [self.length + 1]]).astype(np.int64)
+
 
 def settings(**changes: Any) -> TrainConfig:
     """A run of eight steps of a model with two layers."""

@@ -76,7 +76,7 @@ def test_flex_attention_computes_what_the_masked_product_does() -> None:
     query, key, value = (torch.randn(2, 6, 32, 16) for _ in range(3))
     masked = AlibiAttention(6, dropout=0.0, parallel=TensorParallel())(query, key, value)
     table = alibi_table(6, 0, 6, 32, torch.float32, CPU)
-    found = attention_by_key(query, key, value, table, flex_attention)
+    found = attention_by_key(query, key, value, table, attend=flex_attention)
     torch.testing.assert_close(found, masked, atol=1e-6, rtol=1e-5)
 
 
@@ -94,8 +94,8 @@ def test_gradients_through_flex_attention_are_those_of_the_plain_one(monkeypatch
         for bias in (table[:, None].expand(3, 37, 37), by_key(by_distance))
     ]
     fast = [
-        attention_by_key(*inputs, table, flex_attention),
-        attention_by_distance(*inputs, by_distance, flex_attention),
+        attention_by_key(*inputs, table, attend=flex_attention),
+        attention_by_distance(*inputs, by_distance, attend=flex_attention),
     ]
     for found, expected, to in zip(fast, plain, (inputs, [*inputs, by_distance]), strict=True):
         for mine, theirs in zip(*(torch.autograd.grad(y, to, slope) for y in (found, expected)), strict=True):
@@ -110,7 +110,7 @@ def test_flex_attention_reads_relative_positions_where_the_shift_puts_them() -> 
     future = torch.ones(37, 37, dtype=torch.bool).triu(1)
     bias = by_key(by_distance).masked_fill(future, -torch.inf)
     plain = plain_attention(query, key, value, bias, 0.0, "", Randomness(), 0)
-    found = attention_by_distance(query, key, value, by_distance, flex_attention)
+    found = attention_by_distance(query, key, value, by_distance, attend=flex_attention)
     torch.testing.assert_close(found, plain, atol=1e-6, rtol=1e-5)
 
 

@@ -4,6 +4,7 @@ BLOOM adds slope * key index, not -slope * distance: under the softmax of one qu
 the table of biases then has one row per head and is stored in the precision of the run, as it was for BLOOM.
 On a CPU the biases are an additive mask of PyTorch's scaled dot-product attention; on a GPU FlexAttention
 adds the same table inside one fused kernel, so no [length, length] mask exists there (see `train.model.flex`).
+Attention within documents is one more condition of the mask (see `train.model.documents`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from train.model.documents import unseen_pairs
 from train.model.flex import attention_by_key, has_kernel
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
@@ -57,8 +59,25 @@ def _causal_alibi_mask(
 ) -> Tensor:
     """Additive mask [1, count, length, length]: the biases up to the query's own position, -inf after it."""
     table = alibi_table(heads, first, count, length, dtype, device, bf16)
-    future = torch.ones(length, length, dtype=torch.bool, device=device).triu(1)
+    future = unseen_pairs(length, device, None)
     return table[:, None, :].expand(count, length, length).masked_fill(future, -math.inf)[None]
+
+
+@lru_cache(maxsize=1)  # all layers of a micro-batch share it
+def _document_alibi_mask(
+    heads: int,
+    first: int,
+    count: int,
+    length: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    bf16: bool,
+    starts: Tensor,
+) -> Tensor:
+    """The same for each sample of a micro-batch, [batch, count, length, length]: -inf in other documents, too."""
+    table = alibi_table(heads, first, count, length, dtype, device, bf16)
+    unseen = unseen_pairs(length, device, starts)
+    return table[:, None, :].expand(len(starts), count, length, length).masked_fill(unseen, -math.inf)
 
 
 class AlibiAttention(nn.Module):
@@ -83,13 +102,16 @@ class AlibiAttention(nn.Module):
         self.name, self.randomness = name, randomness or Randomness()
         self.first, self.count = parallel.share(heads)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """[batch, heads of this process, length, head size] three times; returns the same shape."""
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, starts: Tensor | None = None) -> Tensor:
+        """[batch, heads of this process, length, head size] three times; returns the same shape.
+
+        `starts` [batch, length] keeps attention within documents (see `train.model.documents`).
+        """
         place = (self.heads, self.first, self.count, query.shape[2], query.dtype, query.device, self.bf16_biases)
         dropout = self.dropout if self.training else 0.0
+        if has_kernel(query) and dropout == 0.0:
+            return attention_by_key(query, key, value, alibi_table(*place), starts)
+        mask = _causal_alibi_mask(*place) if starts is None else _document_alibi_mask(*place, starts)
         if dropout > 0.0:
-            mask = _causal_alibi_mask(*place)
             return plain_attention(query, key, value, mask, dropout, self.name, self.randomness, self.first)
-        if has_kernel(query):
-            return attention_by_key(query, key, value, alibi_table(*place))
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=_causal_alibi_mask(*place))
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)

@@ -1,6 +1,7 @@
 """Causal attention on GPUs: FlexAttention compiled with the bias of each kind of model (arXiv 2412.05496).
 
-The bias is added to a score inside of the kernel, and blocks of the score matrix that lie in the future are skipped.
+The bias is added to a score inside of the kernel, and blocks of the score matrix that lie in the future, or wholly in
+other documents where attention must stay within them, are skipped.
 Neither a mask nor the scores of all pairs of positions exist in memory. (Relative positions bring the scores of all
 queries and distances with them, which are needed for their gradients anyway.)
 
@@ -33,8 +34,14 @@ def _compiled() -> Attend:
 
 
 @lru_cache(maxsize=2)
-def _past(length: int, device: torch.device) -> Any:
-    """Which blocks of the scores hold any pair that counts."""
+def _seen(length: int, device: torch.device, starts: Tensor | None) -> Any:
+    """Which blocks of the scores hold any pair that counts; all layers of a micro-batch share its documents'."""
+    if starts is not None:
+
+        def is_seen(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return (query >= key) & (key >= starts[batch, query])
+
+        return create_block_mask(is_seen, len(starts), None, length, length, device=str(device))
 
     def is_past(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return query >= key
@@ -42,25 +49,38 @@ def _past(length: int, device: torch.device) -> Any:
     return create_block_mask(is_past, None, None, length, length, device=str(device))
 
 
-def attention_by_key(query: Tensor, key: Tensor, value: Tensor, table: Tensor, attend: Attend | None = None) -> Tensor:
+def attention_by_key(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    table: Tensor,
+    starts: Tensor | None = None,
+    attend: Attend | None = None,
+) -> Tensor:
     """Causal attention with bias table[head, key's position], which takes no gradient.
 
-    query, key, value and the result are [batch, heads, length, head size]; table is [heads, length].
+    query, key, value and the result are [batch, heads, length, head size]; table is [heads, length]; `starts`
+    [batch, length] keeps it within documents (see `train.model.documents`).
     """
 
     def add_bias(score: Tensor, batch: Tensor, head: Tensor, position: Tensor, key_position: Tensor) -> Tensor:
         return score + table[head, key_position]
 
-    return _causal(query, key, value, add_bias, attend)
+    return _causal(query, key, value, add_bias, starts, attend)
 
 
 def attention_by_distance(
-    query: Tensor, key: Tensor, value: Tensor, by_distance: Tensor, attend: Attend | None = None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    by_distance: Tensor,
+    starts: Tensor | None = None,
+    attend: Attend | None = None,
 ) -> Tensor:
     """Causal attention with bias by_distance[batch, head, query's position, length - 1 - distance].
 
     Distances fall from length - 1 to 0 along the last axis of by_distance [batch, heads, length, length], into which
-    gradients flow.
+    gradients flow. `starts` as above.
     """
     length = query.shape[2]
 
@@ -69,10 +89,17 @@ def attention_by_distance(
         distance = torch.clamp(position - key_position, min=0)
         return score + by_distance[batch, head, position, length - 1 - distance]
 
-    return _causal(query, key, value, add_bias, attend)
+    return _causal(query, key, value, add_bias, starts, attend)
 
 
-def _causal(query: Tensor, key: Tensor, value: Tensor, bias: Callable[..., Tensor], attend: Attend | None) -> Tensor:
+def _causal(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Callable[..., Tensor],
+    starts: Tensor | None,
+    attend: Attend | None,
+) -> Tensor:
     run = attend or _compiled()
-    result: Tensor = run(query, key, value, score_mod=bias, block_mask=_past(query.shape[2], query.device))
+    result: Tensor = run(query, key, value, score_mod=bias, block_mask=_seen(query.shape[2], query.device, starts))
     return result

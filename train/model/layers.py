@@ -7,13 +7,14 @@ BLOOM, so that exporting is a matter of prefixes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from train.model.attention import AlibiAttention
+from train.model.documents import Documents
 from train.model.norms import make_norm
 from train.model.randomness import Randomness, recomputed
 from train.model.relative import RelativeAttention
@@ -34,6 +35,7 @@ class Execution:
     parallel: TensorParallel
     randomness: Randomness
     recompute: Recomputation = "none"
+    documents: Documents = field(default_factory=Documents)
 
     def dropped(self, hidden: Tensor, rate: float, name: str) -> Tensor:
         """Dropout of [batch, positions here, hidden] at the place `name`."""
@@ -105,14 +107,15 @@ class SelfAttention(nn.Module):
             bias=biased,
         )
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, starts: Tensor | None = None) -> Tensor:
+        """`starts` keeps attention within documents (see `train.model.documents`)."""
         mixed = self.query_key_value(hidden)
         batch, length, _ = mixed.shape
         query, key, value = mixed.view(batch, length, self.heads, 3, self.head_size).permute(3, 0, 2, 1, 4)
         if self.execution.recompute == "selective" and self.training:
-            attended = recomputed(self.attend, query, key, value, randomness=self.execution.randomness)
+            attended = recomputed(self.attend, query, key, value, starts, randomness=self.execution.randomness)
         else:
-            attended = self.attend(query, key, value)
+            attended = self.attend(query, key, value, starts)
         projected: Tensor = self.dense(attended.transpose(1, 2).reshape(batch, length, -1))
         return projected
 
@@ -181,12 +184,13 @@ class TransformerBlock(nn.Module):
         self.mlp = FeedForward(shape, f"{self.name}.mlp", execution.parallel)
 
     def forward(self, hidden: Tensor) -> Tensor:
+        starts = self.execution.documents.starts  # handed on, because a second run happens in another micro-batch
         if self.execution.recompute == "full" and self.training:
-            return recomputed(self._forward, hidden, randomness=self.execution.randomness)
-        return self._forward(hidden)
+            return recomputed(self._forward, hidden, starts, randomness=self.execution.randomness)
+        return self._forward(hidden, starts)
 
-    def _forward(self, hidden: Tensor) -> Tensor:
-        attended = self._dropped(self.self_attention(self.input_layernorm(hidden)), "attention")
+    def _forward(self, hidden: Tensor, starts: Tensor | None) -> Tensor:
+        attended = self._dropped(self.self_attention(self.input_layernorm(hidden), starts), "attention")
         hidden, normalised = self.post_attention_layernorm.after_sum(hidden, attended)
         return hidden + self._dropped(self.mlp(normalised), "mlp")
 

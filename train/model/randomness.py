@@ -98,14 +98,14 @@ def _keep(values: Tensor, numbers: Tensor, rate: float) -> Tensor:
     return torch.where(numbers >= dropped - 32768, values * (65536 / (65536 - dropped)), 0.0)
 
 
-def recomputed(function: Callable[..., Tensor], *inputs: Tensor, randomness: Randomness) -> Tensor:
+def recomputed(function: Callable[..., Tensor], *inputs: Tensor | None, randomness: Randomness) -> Tensor:
     """Activation checkpointing: what `function` computes, but it keeps only its inputs and runs again in backward.
 
     The second run happens when the process has moved on to other samples, and is given those of the first.
     """
     samples = randomness.samples
 
-    def again(*inputs: Tensor) -> Tensor:
+    def again(*inputs: Tensor | None) -> Tensor:
         with randomness.of(samples):
             return function(*inputs)
 

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from train.model.documents import unseen_pairs
 from train.model.flex import attention_by_distance, has_kernel
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
@@ -67,8 +68,11 @@ class RelativeAttention(nn.Module):
         self.content_bias = cut_parameter(torch.zeros(parallel.share(hidden)[1]), 0)
         self.position_bias = cut_parameter(torch.zeros(parallel.share(hidden)[1]), 0)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """[batch, heads of this process, length, head size] three times; returns the same shape."""
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, starts: Tensor | None = None) -> Tensor:
+        """[batch, heads of this process, length, head size] three times; returns the same shape.
+
+        `starts` [batch, length] keeps attention within documents (see `train.model.documents`).
+        """
         length, size = query.shape[2:]
         content, position = (
             query + bias.view(self.count, 1, size).to(query.dtype) for bias in (self.content_bias, self.position_bias)
@@ -78,7 +82,6 @@ class RelativeAttention(nn.Module):
         by_distance = position @ keys.flip(1).transpose(1, 2) / math.sqrt(size)
         rate = self.dropout if self.training else 0.0
         if has_kernel(query) and rate == 0.0:
-            return attention_by_distance(content, key, value, by_distance)
-        future = torch.ones(length, length, dtype=torch.bool, device=query.device).triu(1)
-        bias = by_key(by_distance).masked_fill(future, -math.inf)
+            return attention_by_distance(content, key, value, by_distance, starts)
+        bias = by_key(by_distance).masked_fill(unseen_pairs(length, query.device, starts), -math.inf)
         return plain_attention(content, key, value, bias, rate, self.name, self.randomness, self.first)

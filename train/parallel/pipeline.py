@@ -16,7 +16,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from roots_pipeline.core.errors import TrainingError
+from train.data import StartsOf
 from train.model.architecture import TIED, model_layers
+from train.model.documents import Documents
 from train.model.layers import Execution, Recomputation
 from train.model.loss import vocabulary_loss
 from train.model.randomness import Randomness
@@ -35,34 +37,40 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
         self, shape: Shape, place: Place, *, recompute: Recomputation = "none", sequence_parallel: bool = False
     ) -> None:
         self.shape, self.place = shape, place
-        self.randomness = Randomness(shape.seed)
+        self.randomness, self.documents = Randomness(shape.seed), Documents()
         self._micro_batches = 0
-        self._samples = torch.arange(0)
+        self._samples = np.arange(0)
+        self._starts_of: StartsOf | None = None
         self.parallel = replace(place.tensor, sequence=sequence_parallel)
         with quiet_deepspeed():
             # Recomputation is the layers' own business: DeepSpeed's would not know which samples to repeat.
             super().__init__(
-                layers=model_layers(shape, Execution(self.parallel, self.randomness, recompute)),
+                layers=model_layers(shape, Execution(self.parallel, self.randomness, recompute, self.documents)),
                 topology=place.grid.topology(),
                 partition_method=STAGES_BALANCED_BY,
                 activation_checkpoint_interval=0,
             )
         self.loss_fn = self.loss
 
-    def begin_step(self, samples: npt.NDArray[np.int64]) -> None:
-        """The training step that follows reads these samples of the run, in this order; its dropout depends on them."""
-        self._samples, self._micro_batches = torch.from_numpy(samples), 0
+    def begin_step(self, samples: npt.NDArray[np.int64], starts_of: StartsOf | None = None) -> None:
+        """The step or evaluation that follows reads these samples, in this order; dropout depends on them.
+
+        `starts_of` tells where the documents of some samples begin, if attention is to stay within them.
+        """
+        self._samples, self._starts_of, self._micro_batches = samples, starts_of, 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """This stage's layers on one micro-batch; every stage sees the micro-batches in the same order."""
-        if not (self.training and self.shape.dropout > 0.0):
+        drops = self.training and self.shape.dropout > 0.0
+        if not drops and self._starts_of is None:
             return super().forward(inputs)  # type: ignore[no-any-return]
         # As `train.data.micro_batches` deals them out.
         number = self._micro_batches * self.place.layout.data + self.place.data_rank
         first = number * len(inputs)
         self._micro_batches += 1
-        samples = self._samples[first : first + len(inputs)].to(inputs.device)
-        with self.randomness.of(samples):
+        samples = self._samples[first : first + len(inputs)]
+        starts = None if self._starts_of is None else self._starts_of(samples).to(inputs.device)
+        with self.randomness.of(torch.from_numpy(samples).to(inputs.device)), self.documents.of(starts):
             return super().forward(inputs)  # type: ignore[no-any-return]
 
     def loss(self, hidden: Tensor, labels: Tensor) -> Tensor:
