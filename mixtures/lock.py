@@ -203,8 +203,21 @@ def check_inputs(lock: Lock, *, corpus: str | None = None, tokenizer: str | None
 
 
 def differences(old: Lock, new: Lock) -> list[str]:
-    """Names of the fields in which two locks differ, groups as `groups.<name>`."""
-    names = [field.name for field in fields(Lock) if field.name != "groups"]
-    changed = [name for name in names if getattr(old, name) != getattr(new, name)]
-    groups = sorted({*old.groups, *new.groups})
-    return changed + [f"groups.{name}" for name in groups if old.groups.get(name) != new.groups.get(name)]
+    """What a user would have to put back to get from the new lock to the old one, a phrase for each."""
+    found = [
+        f"{field.name} was {getattr(old, field.name)}, now {getattr(new, field.name)}"
+        for field in fields(Lock)
+        if field.name != "groups" and getattr(old, field.name) != getattr(new, field.name)
+    ]
+    for name in sorted({*old.groups, *new.groups}):
+        before, now = old.groups.get(name), new.groups.get(name)
+        if before is None or now is None:
+            found.append(f"group {name} is {'new' if before is None else 'missing'}")
+            continue
+        for field in fields(GroupFacts):
+            if field.name == "files":
+                changed = [suffix for suffix in SUFFIXES if before.files[suffix] != now.files[suffix]]
+                found += [f"{name}{suffix} has other content" for suffix in changed]
+            elif (was := getattr(before, field.name)) != (is_now := getattr(now, field.name)):
+                found.append(f"{field.name} of {name} was {was}, now {is_now}")
+    return found

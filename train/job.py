@@ -19,12 +19,14 @@ from roots_pipeline.core.manifest import note_history, read_manifest, write_mani
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.recipe import load_section
 from roots_pipeline.core.storage import fingerprint
+from tokenizer.content import REMAKE_TOKENIZER, check_content
 from train.config import RECIPES, TrainConfig
 from train.incidents import all_skips
 from train.model.shape import checkpoint_bytes, hardware_flops_per_token, model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
 from train.planner.hardware import load_hardware
-from train.saved import newest_complete, newest_to_continue
+from train.same_data import check_same_lock, remember_lock
+from train.saved import newest_complete, newest_first, newest_to_continue
 from train.skips import Skips, count_steps
 from train.validation import ValidationSet, open_validation, token_bytes
 
@@ -98,12 +100,17 @@ def plan(recipe: str, run: Path, processes: int | None) -> Job:
     lock = read_lock(str(run / "mixture" / "mixture.lock.yaml"))
     tokenizer = read_manifest(str(run / "tokenizer"), made_by="python -m tokenizer train")
     check_inputs(lock, corpus=_corpus(run), tokenizer=tokenizer.fingerprint)
+    check_content(
+        str(run / "tokenizer" / "tokenizer.json"), tokenizer.files["tokenizer.json"]["xxh3"], REMAKE_TOKENIZER
+    )
     check_files(lock, str(run / "mixture"))
     vocabulary = int(tokenizer.counts["padded_vocab_size"])
     config.check_vocabulary(vocabulary)
     job = Job(run, config, layout, vocabulary, lock.fingerprint, tokenizer.fingerprint)
     if config.operations.gpu:
         load_hardware(config.operations.gpu).peak(config.precision)
+    if any(newest_first(job.checkpoints)):
+        check_same_lock(job.folder, lock)
     newest_to_continue(job.checkpoints, job.identity())
     return job
 
@@ -164,6 +171,7 @@ def work(
         engine = build_engine(config, job.vocabulary, place)
         peak = matmul_peak(place.device, config.precision)
         if place.leads:
+            remember_lock(job.folder, read_lock(job.lock))
             monitor = _monitor(job, progress, peak, place.device.type)
         lengths = token_bytes(job.run / "tokenizer" / "tokenizer.json") if place.leads else None
         trainer = Trainer(

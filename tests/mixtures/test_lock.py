@@ -68,8 +68,15 @@ def test_other_inputs_are_named(lock_path: str) -> None:
         check_inputs(lock, corpus="decaf", tokenizer="7ea")
     with pytest.raises(StaleDataError, match="another tokenizer"):
         check_inputs(lock, tokenizer="coffee")
-    other = replace(lock, seed=1, groups={"web.en": replace(lock.groups["web.en"], weight=1.0)})
-    assert differences(lock, other) == ["seed", "groups.web.en", "groups.web.zh/tw"]
+    english = lock.groups["web.en"]
+    files = {**english.files, ".bin": replace(english.files[".bin"], xxh3="0")}
+    other = replace(lock, seed=1, groups={"web.en": replace(english, weight=1.0, files=files)})
+    assert differences(lock, lock) == []
+    assert differences(lock, other) == [
+        "seed was 42, now 1", f"weight of web.en was {1 / 3}, now 1.0", "web.en.bin has other content",
+        "group web.zh/tw is missing",
+    ]  # fmt: skip
+    assert differences(other, lock)[-1] == "group web.zh/tw is new"
 
 
 def test_unreadable_locks(lock_path: str) -> None:

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 
 from mixtures.config import load_mixture_recipe
 from mixtures.dataset import validation_sets
+from mixtures.lock import Lock, read_lock, write_lock
 from mixtures.write import write_mixture
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
@@ -181,6 +182,16 @@ def changed_mixture(run: Path) -> None:
     path.write_bytes(bytes(reversed(path.read_bytes())))
 
 
+def lost_group(run: Path) -> None:
+    for path in (run / "mixture").glob("web.fr.*"):
+        path.unlink()
+
+
+def edited_tokenizer(run: Path) -> None:
+    path = run / "tokenizer" / "tokenizer.json"
+    path.write_text(path.read_text().replace("<pad>", "<pbd>"))
+
+
 def another(step: str, run: Path) -> None:
     made = read_manifest(str(run / step))
     write_manifest(
@@ -194,6 +205,8 @@ def another(step: str, run: Path) -> None:
         (changed_mixture, "content is not what the lock describes"),
         (partial(another, "corpus"), "made from another corpus"),
         (partial(another, "tokenizer"), "made from another tokenizer"),
+        (edited_tokenizer, r"tokenizer\.json: its content is not what the manifest describes"),
+        (lost_group, r"web\.fr\.bin: a file of the mixture is missing"),
     ],
 )
 def test_changed_data_is_refused_before_training(
@@ -204,6 +217,31 @@ def test_changed_data_is_refused_before_training(
     change(tmp_path / "copy")
     with pytest.raises(StaleDataError, match=message):
         plan(trained.options[2], tmp_path / "copy", 1)
+
+
+def test_a_run_does_not_go_on_with_another_mixture(trained: Trained, tmp_path: Path) -> None:
+    """The files fit the new lock, so only the run itself knows that it was trained on something else."""
+    run = tmp_path / "copy"
+    shutil.copytree(trained.run, run)
+    path = run / "mixture" / "mixture.lock.yaml"
+    lock = read_lock(str(path))
+
+    def refused(changed: Lock) -> str:
+        write_lock(str(path), changed)
+        with pytest.raises(StaleDataError, match="trained on another mixture") as caught:
+            plan(trained.options[2], run, 1)
+        return str(caught.value)
+
+    heavier = replace(lock.groups["web.en"], weight=0.9)
+    message = refused(replace(lock, groups={**lock.groups, "web.en": heavier}))
+    assert f"weight of web.en was {lock.groups['web.en'].weight}, now 0.9. Put the mixture back" in message
+    assert "seed was 42, now 43" in refused(replace(lock, seed=43))
+    without = {name: group for name, group in lock.groups.items() if name != "web.fr"}
+    assert "group web.fr is missing" in refused(replace(lock, groups=without))
+    result = command(*trained.options[:-1], str(run))
+    assert isinstance(result.exception, StaleDataError) and not result.stdout
+    write_lock(str(path), lock)
+    assert plan(trained.options[2], run, 1).mixture == lock.fingerprint
 
 
 def test_mixture_may_travel_without_its_corpus(trained: Trained, tmp_path: Path) -> None:
