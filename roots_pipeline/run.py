@@ -40,20 +40,21 @@ def run_corpus(recipe: CorpusRecipe, folder: str, engine: Engine, progress: Prog
     with lock_folder(folder):
         sweep_temporaries(folder)
         schedule = Schedule(recipe, folder)
-        progress.event("inputs", files=len(schedule.hashes), bytes=sum(shard.size for shard in schedule.shards))
+        progress.event("inputs", files=len(schedule.files), bytes=sum(shard.size for shard in schedule.shards))
         outcome = follow(schedule, engine, schedule.rounds)
-        return _Closing(schedule).finish(outcome, started)
+        return _Closing(schedule, outcome).finish(started)
 
 
 class _Closing:
     """What is done when all tasks are."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, outcome: Outcome) -> None:
         self.recipe, self.folder = schedule.recipe, schedule.folder
-        self.shards, self.hashes = schedule.shards, schedule.hashes
+        self.shards, self.outcome = outcome.shards, outcome
 
-    def finish(self, outcome: Outcome, started: float) -> Manifest:
+    def finish(self, started: float) -> Manifest:
         """Write the manifest."""
+        outcome = self.outcome
         read, results, published = outcome.read, outcome.written, outcome.published
         self._remove_strangers(read, {name.rpartition("/")[2] for part in published for name in part["files"]})
         table: Counter[tuple[str, str, str]] = Counter()
@@ -71,7 +72,8 @@ class _Closing:
         counts = {
             "read": rows, "bad_records": sum(result["bad"] for result in read), **counted,
         }
-        inputs = {shard.name: [[file.path, self.hashes[file.path]] for file in shard.files] for shard in self.shards}
+        inputs = {shard.name: [[file.path, outcome.hashes[file.path]] for file in shard.files]
+                  for shard in self.shards}
         stages = [{"groups": entry.groups, **entry.made.parameters()} for entry in self.recipe.stages]
         config = {**self.recipe.model_dump(mode="json"), "stages": stages}
         manifest = write_manifest(

@@ -20,12 +20,13 @@ from roots_pipeline import __version__
 from roots_pipeline.columns import open_parquet
 from roots_pipeline.config import CorpusRecipe
 from roots_pipeline.core.errors import SourceError
-from roots_pipeline.core.stages import Exchange
+from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import fingerprint, join, remove_file
 from roots_pipeline.core.tasks import Engine, Task, finished_result
+from roots_pipeline.inputs import hash_inputs, input_files
 from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
 from roots_pipeline.removal import read_removal
-from roots_pipeline.shards import Shard, hash_inputs, plan_shards, work_path
+from roots_pipeline.shards import Shard, plan_shards, work_path
 from roots_pipeline.steps import (
     Findings,
     changed_columns,
@@ -65,9 +66,22 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The results of all tasks: what reading and writing said of each shard, and of what was published."""
+class _Work:
+    """What a step does to all shards of a group: maps, their settings as a hash, findings, the columns it writes."""
 
+    maps: list[Map]
+    settings: str
+    findings: Findings | None
+    contents: list[str]
+    changed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The shards, the hashes of their files by path, and what tasks said of reading, writing and publishing."""
+
+    shards: list[Shard]
+    hashes: dict[str, str]
     read: list[dict[str, Any]]
     written: list[dict[str, Any]]
     published: list[dict[str, Any]]
@@ -76,14 +90,14 @@ class Outcome:
 class Schedule:
     """The schedule of one run. Raises SourceError where an input is missing.
 
-    `looking`: it is only looked at what would be done; no input is hashed and nothing in the folder changes.
+    `looking`: it is only looked at what would be done; nothing in the folder changes.
     """
 
     def __init__(self, recipe: CorpusRecipe, folder: str, *, looking: bool = False) -> None:
         self.recipe, self.folder, self._looking = recipe, folder, looking
         self.phases = build_phases(recipe)
-        memory = work_path(folder, "inputs", "hashes.json")
-        self.shards, self.hashes = hash_inputs(plan_shards(recipe), memory, looking=looking)
+        self.shards = plan_shards(recipe)
+        self.files = input_files(self.shards)
         self.code = code_fingerprint()
         wanted = sum(shard.size for shard in self.shards) // _SLICE_BYTES
         self.slices = min(_MAXIMUM_SLICES, 1 << wanted.bit_length())  # in steps: more input seldom changes it
@@ -91,11 +105,12 @@ class Schedule:
     @property
     def rounds(self) -> int:
         """How often tasks wait for the results of others, at most."""
-        return 2 + sum(1 + 3 * (phase.exchange is not None) for phase in self.phases)
+        return 3 + sum(1 + 3 * (phase.exchange is not None) for phase in self.phases)
 
     def __call__(self, engine: Engine) -> Outcome:
         """Have all tasks done. Raises SourceError for too many bad records, and what the engine and tasks raise."""
-        states, read = self._read(engine)
+        shards, hashes = hash_inputs(engine, self.shards, self.files, self.folder)
+        states, read = self._read(engine, shards, hashes)
         self._check_bad(read)
         found: _Found | None = None
         published: list[dict[str, Any]] = []
@@ -108,17 +123,27 @@ class Schedule:
                 found = self._resolve(engine, f"{number}-resolve", states, keys, phase.exchange)
                 published += self._publish(engine, number, found)
         written = self._write(engine, states, found, self.phases[-1])
-        return Outcome(read, written, published)
+        return Outcome(shards, hashes, read, written, published)
 
-    def _read(self, engine: Engine) -> tuple[list[_State], list[dict[str, Any]]]:
-        tasks, states = [], []
-        for shard in self.shards:
-            maps = maps_for(self.phases[0].measures, shard.source.group)
-            reader = shard.source.reader
+    def _work(self, placed: Sequence[Placed], found: _Found | None) -> dict[str, _Work]:
+        """The work of each group. Found once a step, since settings may hold long lists of words."""
+        work = {}
+        for group in sorted({shard.source.group for shard in self.shards}):
+            maps = maps_for(placed, group)
+            findings, contents = _found_for(found, group)
+            settings = fingerprint([stage.parameters() for stage in maps])
+            work[group] = _Work(maps, settings, findings, contents, frozenset(changed_columns(findings, maps)))
+        return work
+
+    def _read(self, engine: Engine, shards: Sequence[Shard],
+              hashes: dict[str, str]) -> tuple[list[_State], list[dict[str, Any]]]:
+        tasks, states, work = [], [], self._work(self.phases[0].measures, None)
+        for shard in shards:
+            maps, reader = work[shard.source.group].maps, shard.source.reader
             output = work_path(self.folder, "0-read", f"{shard.name}.parquet")
             mark = fingerprint([
-                self.code, reader.name, asdict(reader), [stage.parameters() for stage in maps],
-                [[file.path, self.hashes[file.path], asdict(file.part) if file.part else None]
+                self.code, reader.name, asdict(reader), work[shard.source.group].settings,
+                [[file.path, hashes[file.path], asdict(file.part) if file.part else None]
                  for file in shard.files], shard.limit,
             ])
             arguments = {
@@ -147,25 +172,24 @@ class Schedule:
         tasks: list[Task] = []
         after: list[_State] = []
         emitting: list[tuple[int, str, str]] = []
+        work = self._work(placed, found)
+        ends = ending.stage if ending is not None else None
+        assert ends is None or isinstance(ends, Exchange)
+        settings = fingerprint(ends.parameters()) if ends else None
         for state in states:
-            group = state.shard.source.group
-            maps = maps_for(placed, group)
-            exchange = ending.stage if ending is not None and ending.works_on(group) else None
-            assert exchange is None or isinstance(exchange, Exchange)
-            findings, contents = _found_for(found, group)
-            changed = changed_columns(findings, maps)
-            if not changed and exchange is None:
+            own = work[state.shard.source.group]
+            exchange = ends if ending is not None and ending.works_on(state.shard.source.group) else None
+            if not own.changed and exchange is None:
                 after.append(state)
                 continue
-            output = work_path(self.folder, step, f"{state.shard.name}.parquet") if changed else None
+            output = work_path(self.folder, step, f"{state.shard.name}.parquet") if own.changed else None
             slices = (exchange.partitions if exchange else None) or self.slices
             mark = fingerprint([
-                state.print, contents, [stage.parameters() for stage in maps],
-                exchange.parameters() if exchange else None, slices, state.shard.number,
+                state.print, own.contents, own.settings, settings if exchange else None, slices, state.shard.number,
             ])
             keys = work_path(self.folder, step, f"{state.shard.name}.keys")
             arguments = {
-                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "view": list(state.view), "shard": state.shard.number, "findings": own.findings, "maps": own.maps,
                 "exchange": exchange, "slices": slices, "output": output, "keys": keys,
             }
             record = work_path(self.folder, step, f"{state.shard.name}.json")
@@ -212,22 +236,21 @@ class Schedule:
 
     def _write(self, engine: Engine, states: Sequence[_State], found: _Found | None,
                phase: Phase) -> list[dict[str, Any]]:
-        groups = sorted({shard.source.group for shard in self.shards})
+        work = self._work(phase.judges, found)
         schema = output_schema([
             [stage for part in self.phases for stage in maps_for([*part.measures, *part.judges], group)]
-            for group in groups
+            for group in work
         ])
-        removal = read_removal(self.folder)
+        columns, removal = str(schema), read_removal(self.folder)
         tasks = []
         for state in states:
-            maps = maps_for(phase.judges, state.shard.source.group)
-            findings, contents = _found_for(found, state.shard.source.group)
+            own = work[state.shard.source.group]
             mark = fingerprint([
-                state.print, contents, [stage.parameters() for stage in maps], str(schema),
-                self.recipe.rejected_text, *([asdict(removal)] if removal else []),
+                state.print, own.contents, own.settings, columns, self.recipe.rejected_text,
+                *([asdict(removal)] if removal else []),
             ])
             arguments = {
-                "view": list(state.view), "shard": state.shard.number, "findings": findings, "maps": maps,
+                "view": list(state.view), "shard": state.shard.number, "findings": own.findings, "maps": own.maps,
                 "schema": schema, "rejected_text": self.recipe.rejected_text, "removal": removal,
                 "documents": join(self.folder, "documents", f"{state.shard.name}.parquet"),
                 "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),

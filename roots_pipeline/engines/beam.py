@@ -5,7 +5,8 @@
 `plan` replays the plan (`core.replay`) on some worker and emits the tasks of the first step that has work left; the
 next GroupByKey deals them out; what was done comes back to one place, where the plan is replayed again. Text never
 moves through Beam, only tasks: what they read and write lies on storage that all workers and this process share.
-At the end this process replays the plan itself, so its result does not depend on what a runner delivers.
+At the end this process replays the plan itself, so its result does not depend on what a runner delivers. Meanwhile it
+watches the records: a job that finishes nothing for too long is cancelled (`watch`).
 
 Only what every runner carries out is used: Create, FlatMap, GroupByKey; integer keys, bytes as values; one leaf. An
 element may be lost, run twice, or run in two places at once: tasks commit atomically and write the same bytes.
@@ -28,7 +29,8 @@ from roots_pipeline.core.replay import OneStep, Plan, Replay, T, Unfinished
 from roots_pipeline.core.stopping import Stopped
 from roots_pipeline.core.tasks import Task
 from roots_pipeline.engines.attempts import Job, attempt, code_mark, kept_error, pack, unpack
-from roots_pipeline.engines.beam_options import DASK, options_from, refuse_unknown
+from roots_pipeline.engines.beam_options import DASK, options_from, refuse_unknown, tasks_run_here
+from roots_pipeline.engines.watch import Stalled, run_watched
 
 # The first byte of a value says what it is.
 _PLAN, _TASK, _DONE, _FAILED, _NOTHING = b"P", b"T", b"D", b"F", b"N"
@@ -44,7 +46,7 @@ class BeamEngine:
     """
 
     def __init__(self, arguments: Sequence[str] = (), progress: Progress | None = None) -> None:
-        self._options: PipelineOptions = options_from(arguments)
+        self._options, self._stall_seconds = options_from(arguments)
         self._progress = progress or Progress(quiet=True)
         runner: str = self._options.view_as(StandardOptions).runner
         self.runner = runner.rpartition(".")[2]
@@ -63,28 +65,22 @@ class BeamEngine:
         while left is not None:
             job = Job(uuid.uuid4().hex, code_mark())
             self._progress.event("beam job", runner=self.runner, rounds=rounds, first_step=left.title)
-            failure = self._submit(pack(plan), rounds, job)
+            failure = self._submit(plan, rounds, job)
             before, (answer, left) = left, _replayed(plan)
             if left is not None:
                 self._check(before, left, job, failure)
         assert answer is not None
         return answer()
 
-    def _submit(self, plan: bytes, rounds: int, job: Job) -> Exception | None:
+    def _submit(self, plan: Plan[Any], rounds: int, job: Job) -> Exception | None:
         """Run one job to its end; returns what went wrong, if the runner says so."""
+        running = _Running(self._options)
+        _build(running.pipeline, pack(plan), rounds, job, self._starts)
         try:
-            with refuse_unknown():
-                pipeline = beam.Pipeline(options=self._options)
-                _build(pipeline, plan, rounds, job, self._starts)
-                result = pipeline.run()
-            try:
-                state = result.wait_until_finish()
-            except (KeyboardInterrupt, Stopped):
-                result.cancel()
-                raise
-            finally:
-                if (client := getattr(result, "client", None)) is not None:  # Dask's would stay connected
-                    client.close()
+            if tasks_run_here(self._options):
+                state = running()
+            else:
+                state = run_watched(running, lambda: _achieved(plan), running.cancel, self._stall_seconds)
         except RootbloomError:
             raise
         except Exception as error:  # runners fail in ways of their own
@@ -98,6 +94,15 @@ class BeamEngine:
         todo = [left.tasks[place] for place in left.todo]
         if (error := kept_error(todo, job)) is not None:
             raise error
+        if isinstance(failure, Stalled):
+            raise EngineError(
+                f"no task was finished for {failure.seconds / 60:g} minutes, so the job was cancelled"
+                f"{'' if failure.cancelled else ', which the runner did not answer'}; under way was step "
+                f"'{left.title}' with {len(todo)} of {len(left.tasks)} tasks to do, the first {todo[0].name}.",
+                where=self.runner,
+                hint="A worker may have died. Finished tasks are kept; once all workers run, the same command takes up "
+                     "where this ended. Should a single task take so long, raise --stall_minutes (after --).",
+            ) from failure
         if failure is not None:
             lines = str(failure).strip().splitlines() or [type(failure).__name__]
             raise EngineError(
@@ -110,6 +115,43 @@ class BeamEngine:
                 f"no result, the first {todo[0].record}.", where=self.runner,
                 hint="All workers must see the folder of the run under the same path as this machine.",
             )
+
+
+class _Running:
+    """One job: called, it runs to its end and returns its state."""
+
+    def __init__(self, options: PipelineOptions) -> None:
+        with refuse_unknown():
+            self.pipeline = beam.Pipeline(options=options)
+        self._result: Any = None
+
+    def __call__(self) -> str:
+        with refuse_unknown():
+            self._result = self.pipeline.run()
+        try:
+            return str(self._result.wait_until_finish())
+        except (KeyboardInterrupt, Stopped):
+            self.cancel()
+            raise
+        finally:
+            if (client := getattr(self._result, "client", None)) is not None:  # Dask's would stay connected
+                client.close()
+
+    def cancel(self) -> None:
+        """Ask the runner to end it; nothing where it has not said yet that the job runs."""
+        if self._result is not None:
+            self._result.cancel()
+
+
+def _achieved(plan: Plan[Any]) -> object:
+    """Something that changes whenever a task is finished."""
+    try:
+        plan(Replay())
+    except Unfinished as left:
+        return left.title, len(left.todo)
+    except RootbloomError as error:
+        return str(error)
+    return None
 
 
 def _replayed(plan: Plan[T]) -> tuple[Callable[[], T] | None, Unfinished | None]:

@@ -4,7 +4,7 @@ A byte range stands for the lines that begin in it. Its reader looks for the fir
 `begin`, and goes on to the first one at or behind the last byte of the range: lines belong to one part each, whatever
 their length, and a part in which none begins is empty. Only plain files can be cut so; a compressed stream has to be
 read from its beginning. Numbers of records are those of the whole file, so that ids and messages do not depend on how
-a file is cut: the lines before a part are counted while the file is hashed (`roots_pipeline.shards`).
+a file is cut: the lines before a part are counted while the file is hashed (`roots_pipeline.inputs`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from roots_pipeline.core import tasks
+from roots_pipeline.core.storage import hash_file
 from roots_pipeline.core.tasks import Commit, Task, finished_result, run_task
 
 
@@ -49,3 +53,25 @@ def test_a_folder_may_be_moved_and_copied(tmp_path: Path) -> None:
     (tmp_path / "a" / "out").unlink()
     assert finished_result(task(tmp_path / "b", "abc", "1")) == {"length": 3}
     assert finished_result(task(tmp_path / "a", "abc", "1")) is None
+
+
+def test_files_are_hashed_again_only_if_they_may_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def noted(path: str) -> str:
+        hashed.append(path)
+        return hash_file(path)
+
+    monkeypatch.setattr(tasks, "hash_file", noted)
+    made = task(tmp_path, "abc", "1")
+    run_task(made)
+    hashed.clear()
+    for _ in range(2):  # so young that a change could bear the same time
+        assert finished_result(made) is not None
+    assert len(hashed) == 2
+    monkeypatch.setattr(tasks, "_OLD_NS", -1)
+    for _ in range(3):
+        assert finished_result(made) is not None
+    assert len(hashed) == 3
+    (tmp_path / "out").write_text("xyz")
+    assert finished_result(made) is None

@@ -103,7 +103,7 @@ def test_workers_do_not_change_a_byte_and_shards_do_not_change_a_row(tmp_path: P
 def test_a_second_run_does_nothing_and_a_changed_threshold_reads_no_text(tmp_path: Path, many: str) -> None:
     _, first = run(many, tmp_path / "out")
     before = digest(tmp_path / "out")
-    assert first == 6 + 6 + 1 + 6  # read, judge, resolve, write
+    assert first == 6 + 6 + 6 + 1 + 6  # hash, read, judge, resolve, write
     assert run(many, tmp_path / "out")[1] == 0
     assert digest(tmp_path / "out") == before
 
@@ -122,7 +122,7 @@ def test_a_changed_file_recomputes_its_own_shard(tmp_path: Path, many: str) -> N
     run(many, tmp_path / "out")
     write_lines(tmp_path / "in" / "3.jsonl", ["one two three four five six"] * 2, "f3-")
     _, ran = run(many, tmp_path / "out")
-    assert ran <= 1 + 1 + 1 + 6
+    assert ran <= 1 + 1 + 1 + 1 + 6  # hash, read, judge, resolve, write
     run(many, tmp_path / "fresh")
     assert digest(tmp_path / "fresh") == digest(tmp_path / "out")
 

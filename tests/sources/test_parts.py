@@ -15,7 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roots_pipeline.config import CorpusRecipe
-from roots_pipeline.shards import hash_and_count, hash_inputs, plan_shards
+from roots_pipeline.core.errors import SourceError
+from roots_pipeline.core.replay import Replay, Unfinished
+from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.inputs import hash_and_count, hash_inputs, input_files
+from roots_pipeline.shards import plan_shards
 from roots_pipeline.sources import FileSlice, Jsonl, Parquet, Quarantined, Reader, Text, read_files
 from roots_pipeline.sources.base import ByteRange, Part
 from tests.sources import helpers
@@ -113,7 +117,9 @@ def test_large_files_are_cut_and_others_are_not(tmp_path: Path) -> None:
     lines_file(tmp_path / "in" / "named-badly.jsonl", 20000, compressed=True)
     source = {"name": "s", "kind": "jsonl", "path": str(tmp_path / "in")}
     recipe = CorpusRecipe.model_validate({"sources": [source], "shard_size": 1})
-    shards, hashes = hash_inputs(plan_shards(recipe), str(tmp_path / "run" / "hashes.json"))
+    planned = plan_shards(recipe)
+    with LocalEngine(1) as engine:
+        shards, hashes = hash_inputs(engine, planned, input_files(planned), str(tmp_path / "run"))
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "in").glob("*.jsonl")}
     assert [Path(shard.files[0].path).name for shard in shards] == ["a.jsonl"] * (sizes["a.jsonl"] >> 20) + [
         "b.jsonl", "named-badly.jsonl"]
@@ -123,5 +129,18 @@ def test_large_files_are_cut_and_others_are_not(tmp_path: Path) -> None:
     ids = [row["id"] for shard in shards for item in read_files(reader, shard.files)
            if not isinstance(item, Quarantined) for row in item.to_pylist()]
     assert ids[:6000] == [f"a.jsonl:{number}" for number in range(1, 6001)]
-    again = hash_inputs(plan_shards(recipe), str(tmp_path / "run" / "hashes.json"))
-    assert again == (shards, hashes)
+    assert hash_inputs(Replay(), planned, input_files(planned), str(tmp_path / "run")) == (shards, hashes)
+    (tmp_path / "in" / "b.jsonl").write_bytes(b"{}\n")
+    with pytest.raises(Unfinished, match=f"hash inputs: 1 of {len(list((tmp_path / 'in').iterdir()))} tasks"):
+        hash_inputs(Replay(), planned, input_files(planned), str(tmp_path / "run"))
+
+
+def test_a_file_that_changes_before_it_is_hashed_is_an_error(tmp_path: Path) -> None:
+    lines_file(tmp_path / "in" / "a.jsonl", 3)
+    source = {"name": "s", "kind": "jsonl", "path": str(tmp_path / "in")}
+    planned = plan_shards(CorpusRecipe.model_validate({"sources": [source]}))
+    files = input_files(planned)
+    lines_file(tmp_path / "in" / "a.jsonl", 4)
+    with LocalEngine(1) as engine, pytest.raises(SourceError, match=r"a\.jsonl: this file was changed during the run"):
+        hash_inputs(engine, planned, files, str(tmp_path / "run"))
+    assert list((tmp_path / "run").rglob("*.json")) == []
