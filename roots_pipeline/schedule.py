@@ -287,7 +287,7 @@ def code_fingerprint() -> str:
     digest = xxhash.xxh3_128(__version__)
     for path in sorted(root.rglob("*.py")):
         part = path.relative_to(root).parts[0]
-        if part not in ("sample", "report", "engines", "__main__.py"):
+        if part not in ("sample", "report", "explorer", "engines", "__main__.py"):
             digest.update(path.read_bytes())
     for name in _LIBRARIES:
         digest.update(f"{name} {version(name)}")
