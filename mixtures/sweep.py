@@ -4,8 +4,8 @@
 
 In: a finished mixture and an experiment. Out: RUN/experiments/NAME/results/<candidate>-s<seed>.json, and of all of
 them `results.parquet`. A proxy is a normal `python -m train run` on the same `.bin/.idx` files with another lock, as
-a process of its own: the data and the loop are the ones that the large run will use. Its checkpoints are deleted
-when its losses are known.
+a process of its own, which ends with the sweep: the data and the loop are the ones that the large run will use. Its
+checkpoints are deleted when its losses are known.
 
 A result carries the fingerprint of all that decides it and is kept: a sweep that was stopped, or has got new
 candidates, only trains what is missing.
@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -28,9 +26,11 @@ from typing import Any
 import orjson
 import yaml
 
+from mixtures.attended import Children
 from mixtures.experiment import Candidate, Domain, Experiment
 from mixtures.lock import NAME, Lock, check_files, write_lock
 from roots_pipeline.core.errors import EngineError, MixtureError, StaleDataError, StorageError
+from roots_pipeline.core.stopping import Stopped
 from roots_pipeline.core.storage import fingerprint, read_json, write_bytes, write_json
 
 _FORMAT = 1
@@ -96,6 +96,7 @@ class Sweep:
     def __init__(self, experiment: Experiment, run: str, name: str) -> None:
         self.experiment, self.run = experiment, Path(run).absolute()
         self.folder = self.run / "experiments" / name
+        self._trainers = Children()
 
     def recipe_of(self, proxy: Proxy) -> dict[str, Any]:
         """The recipe with which the proxy is trained."""
@@ -154,6 +155,9 @@ class Sweep:
                             f"{done}/{len(missing)} {result.candidate} seed {result.seed}: mean {mean:.3f} bits per "
                             f"byte, {result.seconds:.0f} s; about {left:.0f} minutes left."
                         )
+            except (KeyboardInterrupt, Stopped):
+                self._trainers.end()
+                raise
             finally:
                 for future in running:
                     future.cancel()
@@ -171,12 +175,10 @@ class Sweep:
         write_lock(str(mixture / NAME), proxy.lock)
         recipe = folder / "recipe.yaml"
         write_bytes(str(recipe), yaml.safe_dump(self.recipe_of(proxy), sort_keys=False).encode())
-        command = [sys.executable, "-m", "train", "run", "--recipe", str(recipe), "--run", str(folder), "--quiet"]
+        command = ["train", "run", "--recipe", str(recipe), "--run", str(folder), "--quiet"]
         threads = str(max(1, (os.cpu_count() or 1) // workers))
         started = time.monotonic()
-        done = subprocess.run(
-            command, env={**os.environ, "OMP_NUM_THREADS": threads}, capture_output=True, text=True, check=False
-        )
+        done = self._trainers.run(command, {**os.environ, "OMP_NUM_THREADS": threads})
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1][-500:]
             raise EngineError(

@@ -143,7 +143,7 @@ class FormulaTrainer:
         self.trained: list[str] = []
         self.fails: set[str] = set()
 
-    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+    def __call__(self, command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         folder = Path(command[command.index("--run") + 1])
         recipe = yaml.safe_load(Path(command[command.index("--recipe") + 1]).read_text())
         self.trained.append(folder.name)
@@ -171,7 +171,7 @@ class FormulaTrainer:
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> FormulaTrainer:
     fake = FormulaTrainer()
-    monkeypatch.setattr("mixtures.sweep.subprocess.run", fake)
+    monkeypatch.setattr("mixtures.sweep.Children.run", fake)
     return fake
 
 
