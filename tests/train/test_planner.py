@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.planner_memory import CONFIGURATIONS
+from benchmarks.planner_memory import settings as measured_settings
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.recipe import load_section
 from tests.train.test_commands import command
@@ -110,6 +112,16 @@ def test_recomputation_and_sharding_save_memory() -> None:
     assert by_mode["none"] > by_mode["selective"] > 2 * by_mode["full"]
     one, eight = (largest_memory(shape, config, Layout(data)) for data in (1, 8))
     assert one.optimizer == 8 * eight.optimizer and one.weights == eight.weights
+
+
+@pytest.mark.parametrize("number, mebibytes", list(enumerate([512, 512, 272, 547, 489, 644, 577, 371])))
+def test_memory_is_that_of_measured_processes(number: int, mebibytes: float) -> None:
+    """Growth of real processes on a CPU, as benchmarks/planner_memory.py measured it."""
+    rows, data = CONFIGURATIONS[number][2], CONFIGURATIONS[number][6]
+    config = measured_settings(number)
+    found = largest_memory(config.shape(rows), config, config.layout(data), "cpu")
+    assert found.total / 2**20 == pytest.approx(mebibytes, rel=0.1)
+    assert found.state < found.total < found.state + found.activations + found.loss + found.update
 
 
 def test_only_layouts_that_the_trainer_accepts_are_offered() -> None:

@@ -155,7 +155,7 @@ def as_text(sheet: Sheet, shown: int) -> str:
             f"{one.layout!s:<42}{one.micro_batch:>6}{one.memory.total / _GIB:>9.1f}{one.time.total:>9.2f}"
             f"{one.time.bubble_share:>8.1%}  {'yes' if one.fits else 'no'}"
         )
-    names = ("weights", "gradients", "optimizer", "activations", "loss")
+    names = ("weights", "gradients", "optimizer", "activations", "loss", "update")
     parts = {name: getattr(memory, name) / _GIB for name in names}
     shares = {name: getattr(time, name) for name in ("compute", "bubble", "tensor", "pipeline", "data")}
     lines += [
