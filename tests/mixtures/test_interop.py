@@ -18,7 +18,7 @@ from mixtures.megatron_options import export_options
 from roots_pipeline.core.errors import MixtureError, StaleDataError, StorageError
 from roots_pipeline.core.storage import commit_file
 from tests.mixtures.build import build_mixture, numbered_groups
-from tests.mixtures.small_run import mixed_shards, write_corpus, write_run
+from tests.mixtures.small_run import mixed_shards, write_corpus
 from tests.mixtures.test_removal import check, remove, without
 from tests.mixtures.test_write import write
 
@@ -32,8 +32,8 @@ def write_theirs(prefix: Path, top: int = 300) -> str:
     return str(prefix)
 
 
-def test_a_foreign_data_set_is_a_group(tmp_path: Path) -> None:
-    run, theirs = write_run(tmp_path / "run"), write_theirs(tmp_path / "theirs")
+def test_a_foreign_data_set_is_a_group(run: str, tmp_path: Path) -> None:
+    theirs = write_theirs(tmp_path / "theirs")
     lock, _ = write(run, foreign={"theirs.en": theirs})
     group = lock.groups["theirs.en"]
     assert (group.documents, group.tokens) == (7, 119) and group.weight > 0
@@ -44,7 +44,7 @@ def test_a_foreign_data_set_is_a_group(tmp_path: Path) -> None:
     assert all(set(dataset[number].tolist()) <= stream for number in range(40))
     # Nothing is done twice; removal leaves it alone; without it in the recipe it goes.
     assert write(run, foreign={"theirs.en": theirs}) == (lock, 0)
-    write_corpus(tmp_path / "run" / "corpus", without(mixed_shards(), {"w3"}))
+    write_corpus(tmp_path / "corpus", without(mixed_shards(), {"w3"}))
     assert [place.id for place in remove(run, "rewrite").places] == ["w3"]
     check(run)
     assert read_lock(f"{run}/mixture/{NAME}").groups["theirs.en"].files == group.files
@@ -55,8 +55,8 @@ def test_a_foreign_data_set_is_a_group(tmp_path: Path) -> None:
     assert "theirs.en" not in write(run)[0].groups
 
 
-def test_foreign_data_that_cannot_be_used(tmp_path: Path) -> None:
-    run, theirs = write_run(tmp_path / "run"), write_theirs(tmp_path / "theirs", top=30_000)
+def test_foreign_data_that_cannot_be_used(run: str, tmp_path: Path) -> None:
+    theirs = write_theirs(tmp_path / "theirs", top=30_000)
     with pytest.raises(MixtureError, match="the vocabulary has"):
         write(run, foreign={"theirs.en": theirs})
     with pytest.raises(MixtureError, match="'theirs' is no name"):

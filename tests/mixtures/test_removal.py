@@ -59,9 +59,8 @@ def check(run: str) -> None:
     verify_mixture(f"{run}/mixture", f"{run}/tokenizer/tokenizer.json", corpus=manifests[0], tokenizer=manifests[1])
 
 
-def test_explain_finds_the_span_and_exactly_the_samples_that_read_it(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
-    lock, _ = write(run)
+def test_explain_finds_the_span_and_exactly_the_samples_that_read_it(run: str) -> None:
+    lock = read_lock(f"{run}/mixture/{NAME}")
     folder = f"{run}/mixture"
     horizon = horizon_of(lock, run, samples=150)
     encoder = Encoder.from_file(f"{run}/tokenizer/tokenizer.json")
@@ -92,9 +91,7 @@ def test_samples_that_hold_a_document_by_brute_force(tmp_path: Path, order: Any)
         assert dataset.containing("a.en", [sequence]).tolist() == [n for n in range(20) if held[n] & own]
 
 
-def test_rewriting_gives_the_bytes_of_encoding_anew(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
-    write(run)
+def test_rewriting_gives_the_bytes_of_encoding_anew(run: str, tmp_path: Path) -> None:
     before = texts_of(run)
     write_corpus(tmp_path / "corpus", without(mixed_shards(), GONE))
     done = remove(run, "rewrite")
@@ -114,9 +111,8 @@ def test_rewriting_gives_the_bytes_of_encoding_anew(tmp_path: Path) -> None:
     assert write(run)[1] == 0 and remove(run, "rewrite").places == []
 
 
-def test_masking_keeps_every_other_sample(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
-    lock, _ = write(run)
+def test_masking_keeps_every_other_sample(run: str, tmp_path: Path) -> None:
+    lock = read_lock(f"{run}/mixture/{NAME}")
     before = [BlendedDataset(f"{run}/mixture/{NAME}", "train", 150)[number] for number in range(150)]
     write_corpus(tmp_path / "corpus", without(mixed_shards(), GONE))
     done = remove(run, "mask", samples=150)
@@ -147,10 +143,8 @@ def test_masking_keeps_every_other_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["rewrite", "mask"])
 @pytest.mark.parametrize("moment", ["patch_group", "note_files", "_note_removed", "write_mixture", "replace"])
 def test_killed_anywhere_the_next_call_completes_it(
-    tmp_path: Path, way: Way, moment: str, monkeypatch: pytest.MonkeyPatch
+    run: str, tmp_path: Path, way: Way, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = write_run(tmp_path)
-    write(run)
     write_corpus(tmp_path / "corpus", without(mixed_shards(), GONE))
     calls = []
     original = os.replace if moment == "replace" else getattr(removal, moment)
@@ -177,9 +171,7 @@ def test_killed_anywhere_the_next_call_completes_it(
     assert [{row["id"] for row in entry["documents"]} for entry in noted] == [GONE]
 
 
-def test_a_whole_group_and_a_whole_mixture(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
-    write(run)
+def test_a_whole_group_and_a_whole_mixture(run: str, tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", without(mixed_shards(), {"hindi"}))
     remove(run, "rewrite")
     assert "web.hi" not in read_lock(f"{run}/mixture/{NAME}").groups
@@ -190,11 +182,9 @@ def test_a_whole_group_and_a_whole_mixture(tmp_path: Path) -> None:
         remove(run, "rewrite")
 
 
-def test_what_is_no_removal_is_refused(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
+def test_what_is_no_removal_is_refused(run: str, tmp_path: Path) -> None:
     with pytest.raises(StaleDataError, match="python -m mixtures write"):
-        remove(run, "rewrite")
-    write(run)
+        remove(write_run(tmp_path / "unwritten"), "rewrite")
     shards = mixed_shards()
 
     def refused(text: str, **changed: list[Row]) -> None:
@@ -212,9 +202,7 @@ def test_what_is_no_removal_is_refused(tmp_path: Path) -> None:
     refused("another text", web_00000=[(first[0], "changed", *first[2:]), *shards["web-00000"][1:]])
 
 
-def test_commands(tmp_path: Path) -> None:
-    run = write_run(tmp_path)
-    write(run)
+def test_commands(run: str, tmp_path: Path) -> None:
     runner = CliRunner()
     found = runner.invoke(app, ["explain", "w7", "--run", run, "--samples", "60"])
     assert found.exit_code == 0 and "tokens" in found.stdout and "of 60 samples of 16 tokens" in found.stdout
