@@ -15,7 +15,7 @@ READY := .venv/.ready
 options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
-.PHONY: help setup corpus tokenizer mixture sweep train report generate check lint types test bench faults layouts clean
+.PHONY: help setup corpus tokenizer mixture sweep train report generate docs check lint types test bench faults layouts clean
 .PHONY: test-train test-others
 .DEFAULT_GOAL := help
 
@@ -55,6 +55,11 @@ generate: $(READY)  ## Print a continuation of PROMPT by RUN/model
 
 report: $(READY)  ## Write RUN/report.html from whatever is in RUN
 	$(BIN)/python -m roots_pipeline report --run $(RUN)
+
+docs: $(READY)  ## Write docs/recipe.schema.json and docs/recipes.md anew from the classes that check recipes
+	@for package in roots_pipeline tokenizer mixtures train; do \
+		$(BIN)/python -m $$package schema --into docs/recipe.schema.json || exit 1; done
+	@$(BIN)/python -m roots_pipeline.core.reference docs/recipe.schema.json > docs/recipes.md
 
 lint: $(READY)  ## Style (ruff)
 	$(BIN)/ruff check .

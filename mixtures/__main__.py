@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mixtures.config import load_mixture_recipe
+from mixtures.config import MixtureRecipe, load_mixture_recipe
 from mixtures.experiment_report import verdict
 from mixtures.files import check_documents, read_inputs
 from mixtures.indexed import IndexedReader
@@ -26,11 +26,12 @@ from mixtures.removal import remove_documents
 from mixtures.trials import open_trial, run_fit, run_sweep
 from mixtures.verify import verify_mixture
 from mixtures.write import write_mixture
-from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
 from roots_pipeline.engines.local import LocalEngine
@@ -239,6 +240,8 @@ def fit(
         print(verdict(fitted, comparison))
     print(f"written: {trial.sweep.folder}/report.html")
 
+
+add_schema_command(app, "mixture", lambda: describe(MixtureRecipe))
 
 if __name__ == "__main__":
     run_app(app)

@@ -3,7 +3,8 @@
 `plan` shows what `run` would do, `run` makes a corpus, `remember` keeps its hashes and signatures for later ones,
 `verify` checks it, `review` shows what decontamination found, `explain` tells what became of a document, `remove` takes
 documents out, `report` shows a run, `explore` serves a page on which limits are moved, `card` describes a corpus for
-others, and `language-model` trains the models of the perplexity filter on a corpus.
+others, `language-model` trains the models of the perplexity filter on a corpus, and `schema` prints what a recipe may
+say.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from roots_pipeline.config import advice_on, load_corpus_recipe, with_limit
-from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import RecipeError, StorageError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.progress import Progress
@@ -32,6 +33,7 @@ from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.language_model import Settings, make_models
 from roots_pipeline.plan import plan_corpus
 from roots_pipeline.plan_table import print_plan
+from roots_pipeline.recipe_schema import corpus_schema
 from roots_pipeline.removal import read_names, remove_documents
 from roots_pipeline.report import write_report
 from roots_pipeline.report.card import write_card
@@ -223,6 +225,8 @@ def _print_summary(manifest: Manifest, folder: str, ran: str) -> None:
     if counts["bad_records"]:
         print(f"{counts['bad_records']} records could not be read: see {join(folder, 'quarantine')}.")
 
+
+add_schema_command(app, "corpus", corpus_schema)
 
 if __name__ == "__main__":
     run_app(app)

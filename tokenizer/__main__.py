@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, lock_folder, write_bytes
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
 from roots_pipeline.engines.local import LocalEngine
-from tokenizer.config import load_tokenizer_recipe
+from tokenizer.config import TokenizerRecipe, load_tokenizer_recipe
 from tokenizer.count_corpus import count_corpus
 from tokenizer.encode import Encoder
 from tokenizer.report.build import build_report, check_losses
@@ -149,6 +150,8 @@ def _tokenizer_of(run: str) -> str:
         raise TokenizerError("this run has no tokenizer.", where=run, hint="Run `python -m tokenizer train` first.")
     return path
 
+
+add_schema_command(app, "tokenizer", lambda: describe(TokenizerRecipe))
 
 if __name__ == "__main__":
     run_app(app)

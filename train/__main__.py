@@ -14,8 +14,9 @@ from typing import Annotated
 
 import typer
 
-from roots_pipeline.core.cli import new_app, run_app
+from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.schema import Schema
 
 app = new_app("From a mixture to a trained model: RUN/mixture in, RUN/model out.")
 RunFolder = Annotated[Path, typer.Option("--run", help="Folder of the run.")]
@@ -266,6 +267,14 @@ def explain(
     for row in rows:
         print(orjson.dumps(row).decode())
 
+
+def _section() -> Schema:
+    from train.recipe_schema import train_schema
+
+    return train_schema()
+
+
+add_schema_command(app, "train", _section)
 
 if __name__ == "__main__":
     run_app(app)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
+import orjson
 import typer
 
 from roots_pipeline.core.errors import RootbloomError
+from roots_pipeline.core.schema import Schema, add_section, section
 from roots_pipeline.core.stopping import Stopped, stopping_at_once
 from roots_pipeline.core.storage import explain_os_error
 
@@ -20,6 +23,20 @@ from roots_pipeline.core.storage import explain_os_error
 def new_app(help_text: str) -> typer.Typer:
     """A typer application with our conventions."""
     return typer.Typer(help=help_text, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def add_schema_command(app: typer.Typer, section_name: str, make: Callable[[], Schema]) -> None:
+    """Add the command `schema`, which prints (or puts into a file) the JSON schema of the package's section."""
+    def schema(
+        into: Annotated[str | None, typer.Option(help="Schema file to add the section to.")] = None,
+    ) -> None:
+        """Print the JSON schema of recipes, for editors."""
+        if into is None:
+            print(orjson.dumps(section(section_name, make()), option=orjson.OPT_INDENT_2).decode())
+        else:
+            add_section(into, section_name, make())
+
+    app.command()(schema)
 
 
 def run_app(app: typer.Typer) -> NoReturn:
