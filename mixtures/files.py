@@ -11,7 +11,7 @@ import ast
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def _mark(inputs: Inputs) -> str:
     return fingerprint([code_fingerprint(), document_files(inputs), inputs.tokenizer.fingerprint])
 
 
+@cache  # what runs in this process is what it was when it started
 def code_fingerprint() -> str:
     """Hash of the code that decides the bytes of the files, the encoder with all it imports included."""
     package = Path(__file__).parent

@@ -11,6 +11,12 @@ from tests.mixtures.small_run import write_run
 from tests.mixtures.test_write import write
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests interrupt programs, not the power: what was written stays, whether or not it has reached the disk."""
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with corpus, tokenizer and mixture; not to be changed."""
