@@ -26,8 +26,8 @@ import psutil
 import yaml
 
 from benchmarks.decontamination import DATA, read_zstd
+from tests.engines.chain import digests
 from tests.engines.clusters import dask_cluster, portable_runner
-from tests.engines.test_same_outputs import digests
 
 ENGINES = ("local-1", "local-2", "fnapi", "fnapi-2", "portable", "dask", "datatrove-1", "datatrove-2")
 STAGES = [

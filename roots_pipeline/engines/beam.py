@@ -104,9 +104,8 @@ class BeamEngine:
                      "where this ended. Should a single task take so long, raise --stall_minutes (after --).",
             ) from failure
         if failure is not None:
-            lines = str(failure).strip().splitlines() or [type(failure).__name__]
             raise EngineError(
-                f"the Beam job failed in step '{left.title}' ({lines[-1].strip()[:300]}).", where=self.runner,
+                f"the Beam job failed in step '{left.title}' ({_last_line(failure)}).", where=self.runner,
                 hint="Its log is above, or with the runner; the same command takes up where this ended.",
             ) from failure
         if (left.title, left.todo) == (before.title, before.todo):
@@ -141,6 +140,14 @@ class _Running:
         """Ask the runner to end it; nothing where it has not said yet that the job runs."""
         if self._result is not None:
             self._result.cancel()
+
+
+def _last_line(failure: Exception) -> str:
+    """What an error says at last; gRPC's keep the sentence inside a description of many lines."""
+    details = getattr(failure, "details", None)
+    said = details() if callable(details) else str(failure)
+    lines = str(said or "").strip().splitlines() or [type(failure).__name__]
+    return lines[-1].strip()[:300]
 
 
 def _achieved(plan: Plan[Any]) -> object:

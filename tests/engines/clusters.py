@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -48,17 +49,34 @@ def wait_for_port(port: int, started: subprocess.Popen[bytes]) -> None:
     raise AssertionError(f"nobody listens on port {port}")
 
 
+@dataclass(frozen=True)
+class PortableServices:
+    """A job service, a worker pool, and the options for a job that uses them."""
+
+    jobs: subprocess.Popen[bytes]
+    pool: subprocess.Popen[bytes]
+    options: list[str]
+
+
 @contextmanager
-def portable_runner(folder: Path) -> Iterator[list[str]]:
-    """A job service and an EXTERNAL worker pool, as docs/engines.md starts them; yields the options for the job."""
+def portable_services(folder: Path) -> Iterator[PortableServices]:
+    """A job service and an EXTERNAL worker pool, as docs/engines.md starts them."""
     jobs, pool = free_port(), free_port()
     service = ["-m", "apache_beam.runners.portability.local_job_service_main", "--port", str(jobs)]
     workers = ["-m", "apache_beam.runners.worker.worker_pool_main", "--service_port", str(pool)]
     with process(service, folder / "jobs.log") as first, process(workers, folder / "pool.log") as second:
         wait_for_port(jobs, first)
         wait_for_port(pool, second)
-        yield ["--runner", "PortableRunner", "--job_endpoint", f"localhost:{jobs}",
-               "--environment_type", "EXTERNAL", "--environment_config", f"localhost:{pool}"]
+        yield PortableServices(first, second, [
+            "--runner", "PortableRunner", "--job_endpoint", f"localhost:{jobs}", "--environment_type", "EXTERNAL",
+            "--environment_config", f"localhost:{pool}"])
+
+
+@contextmanager
+def portable_runner(folder: Path) -> Iterator[list[str]]:
+    """The same, for those who only need the options."""
+    with portable_services(folder) as services:
+        yield services.options
 
 
 @contextmanager

@@ -71,6 +71,19 @@ def test_a_bug_is_named(tmp_path: Path) -> None:
         BeamEngine().run([Task("t", str(tmp_path / "t.json"), "1", stumble)], "bugs")
 
 
+def test_the_sentence_inside_an_error_of_the_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lost(Exception):
+        def __str__(self) -> str:
+            return "<_MultiThreadedRendezvous of RPC that terminated with:\n\tdetails = ...\n>"
+
+        def details(self) -> str:
+            return "Socket closed"
+
+    monkeypatch.setattr(BeamEngine, "_submit", lambda self, plan, rounds, job: Lost())
+    with pytest.raises(EngineError, match=r"failed in step 'squares' \(Socket closed\)"):
+        BeamEngine().run(tasks(tmp_path, 1), "squares")
+
+
 def test_lost_work_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BeamEngine, "_submit", lambda self, plan, rounds, job: None)
     with pytest.raises(EngineError, match=r"FnApiRunner: .* 3 of 3 tasks of step 'squares' left no result, .*0\.json"):

@@ -20,7 +20,7 @@ from roots_pipeline.core.tasks import Commit, Task, run_task
 from roots_pipeline.engines import watch
 from roots_pipeline.engines.beam import BeamEngine
 from roots_pipeline.engines.watch import Stalled, run_watched
-from tests.engines.clusters import portable_runner
+from tests.engines.clusters import PortableServices, portable_services
 from tests.engines.test_local import square, tasks
 
 
@@ -128,24 +128,22 @@ def test_a_killed_worker_of_a_pool_ends_the_run_and_the_next_one_goes_on(
     monkeypatch.setattr(watch, "_LONGEST_PAUSE", 0.2)
     folder = tmp_path / "run"
     todo = [Task(task.name, task.record, "1", slow, task.arguments) for task in tasks(folder, 4)]
-    with portable_runner(tmp_path) as services:
-        killer = threading.Thread(target=kill_worker, args=(folder, services[-1].rpartition(":")[2], killed))
+    with portable_services(tmp_path) as services:
+        killer = threading.Thread(target=kill_worker, args=(folder, services, killed))
         killer.start()
         with pytest.raises(EngineError, match=r"PortableRunner: no task was finished for 10 minutes, .* the first t"):
-            BeamEngine([*services, "--stall_minutes", "10"]).run(todo, "squares")
+            BeamEngine([*services.options, "--stall_minutes", "10"]).run(todo, "squares")
         killer.join()
         assert 0 < len(list(folder.glob("*.json"))) < 4
-        found = BeamEngine(services).run(todo, "squares")
+        found = BeamEngine(services.options).run(todo, "squares")
     assert [result["square"] for result in found] == [n * n for n in range(4)]
     assert sorted(path.name for path in folder.iterdir()) == sorted([*"0123", *(f"{n}.json" for n in range(4))])
 
 
-def kill_worker(folder: Path, port: str, killed: list[float]) -> None:
-    """Once a task is finished, kill the worker that a pool has started."""
+def kill_worker(folder: Path, services: PortableServices, killed: list[float]) -> None:
+    """Once a task is finished, kill the worker that the pool has started."""
     while not list(folder.glob("*.json")):
         time.sleep(0.05)
-    pool = next(process for process in psutil.process_iter(["cmdline"])
-                if {"apache_beam.runners.worker.worker_pool_main", port} <= set(process.info["cmdline"] or ()))
-    for worker in pool.children(recursive=True):
+    for worker in psutil.Process(services.pool.pid).children(recursive=True):
         worker.kill()
     killed.append(time.monotonic())

@@ -2,6 +2,7 @@
 
     python -m tests.faults [--faults 20] [--seed 1] [--recipe small] [--steps corpus] [--kinds kill,SIGTERM,...]
                            [--log faults.md] [-- MORE ARGUMENTS OF THE CORPUS STEP]
+    python -m tests.faults --engine portable [--faults 40] (kills on Beam's PortableRunner, see `portable`)
 
 For each step, the undisturbed command runs once and is timed. Then the same command runs in another folder and is
 disturbed (`injections`), again and again, going on from what the disturbed runs have left. Whenever one of them ends
@@ -26,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.faults.injections import ALLOWED, ANY_STEP, FAULTS
+from tests.faults.portable import portable_storm
 from tests.faults.runs import FOLDERS, Ended, Run, write_small_input
 
 
@@ -95,8 +97,11 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(FAULTS))
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no new fault after so long")
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--engine", choices=["local", "portable"], default="local")
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
+    if options.engine == "portable":
+        return portable_storm(options.faults, options.seed, options.minutes, options.log)
     dice = random.Random(options.seed)
     steps, began, storms = options.steps.split(","), time.monotonic(), []
     with tempfile.TemporaryDirectory() as temporary, small_disk(Path(temporary, "stormy")) as mounted:

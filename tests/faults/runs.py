@@ -60,10 +60,10 @@ class Run:
             time.sleep(0.02)
         return process.poll() is None
 
-    def end(self, process: subprocess.Popen[bytes]) -> Ended:
-        """Wait for its end; one that hangs is killed."""
+    def end(self, process: subprocess.Popen[bytes], seconds: float = HANGS_AFTER) -> Ended:
+        """Wait for its end; one that has not ended after so long hangs, and is killed."""
         try:
-            code: int | None = process.wait(HANGS_AFTER)
+            code: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -108,15 +108,15 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     return sorted(found)[1:]  # the first is the fork server itself
 
 
-def write_small_input(folder: Path) -> str:
-    """A recipe with all kinds of stages on 2 MB of text with copies, near copies and shared passages; its path."""
+def write_small_input(folder: Path, files: int = 8, documents: int = 120) -> str:
+    """A recipe with all kinds of stages on text with copies, near copies and shared passages (1.3 MB); its path."""
     dice = random.Random(8)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(2, 9))) for _ in range(3000)]
     (folder / "input").mkdir(parents=True)
     texts: list[str] = []
-    for file in range(8):
+    for file in range(files):
         lines = []
-        for number in range(120):
+        for number in range(documents):
             kind = dice.random()
             if texts and kind < 0.3:
                 text = dice.choice(texts)
