@@ -22,12 +22,13 @@ from tests.train.scenario import VOCABULARY, MadeUpText, numbers, settings, trai
 from train.data import document_starts
 from train.engine import build_engine
 from train.model.architecture import TIED, published_name
-from train.model.attention import alibi_table
+from train.model.attention import AlibiAttention, alibi_table
 from train.model.documents import unseen_pairs
 from train.model.flex import attention_by_distance, attention_by_key
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
 from train.model.relative import by_key
+from train.parallel.tensor import TensorParallel
 from train.parallel.topology import connect
 
 HEADS, LAYERS, LENGTH = 4, 2, 33
@@ -153,6 +154,19 @@ def test_flex_attention_keeps_within_documents(monkeypatch: pytest.MonkeyPatch) 
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
         for mine, theirs in zip(*(torch.autograd.grad(y, to, slope) for y in (found, expected)), strict=True):
             torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_a_document_late_in_a_sample_is_not_rounded_more_coarsely_in_bfloat16() -> None:
+    """BLOOM's biases at key 500 are multiples of 2 in bfloat16, those at key 10 of 0.03."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, 4, 512, 8, dtype=torch.bfloat16) for _ in range(3))
+    attend = AlibiAttention(4, dropout=0.0, parallel=TensorParallel())
+    starts = torch.tensor([[0] * 500 + [500] * 12], dtype=torch.int32)
+    late = attend(query, key, value, starts)[:, :, 500:]
+    alone = attend(*(part[:, :, 500:] for part in (query, key, value)))
+    torch.testing.assert_close(late, alone, atol=2e-2, rtol=1e-2)
+    across = attend(query, key, value)[:, :, 500:]
+    assert (late - across).abs().max() > 0.1
 
 
 @given(st.lists(st.sets(st.integers(1, 9)), min_size=1, max_size=4))

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train.model.documents import unseen_pairs
+from train.model.documents import own_positions, unseen_pairs
 from train.model.flex import attention_by_key, has_kernel
 from train.model.plain import plain_attention
 from train.model.randomness import Randomness
@@ -74,10 +74,14 @@ def _document_alibi_mask(
     bf16: bool,
     starts: Tensor,
 ) -> Tensor:
-    """The same for each sample of a micro-batch, [batch, count, length, length]: -inf in other documents, too."""
+    """The same for each sample of a micro-batch, [batch, count, length, length]: -inf in other documents, too.
+
+    A key's position is that in its document.
+    """
     table = alibi_table(heads, first, count, length, dtype, device, bf16)
+    biases = table[:, own_positions(starts)].transpose(0, 1)[:, :, None]
     unseen = unseen_pairs(length, device, starts)
-    return table[:, None, :].expand(len(starts), count, length, length).masked_fill(unseen, -math.inf)
+    return biases.expand(len(starts), count, length, length).masked_fill(unseen, -math.inf)
 
 
 class AlibiAttention(nn.Module):

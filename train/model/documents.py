@@ -1,8 +1,9 @@
 """Attention that stays inside of documents: where the documents of a micro-batch begin, and which pairs that hides.
 
 A sample is a piece of a stream in which documents follow each other. BLOOM's attention crossed their ends. With
-`train.attention_within_documents` a query sees only the keys of its own document; positions are as before, because
-both kinds of model only know distances. The last token of a document still predicts the first one of the next, as in
+`train.attention_within_documents` a query sees only the keys of its own document. Distances are as before; ALiBi's
+biases, which grow with a key's position, count it from the beginning of the document, so that bfloat16 does not round
+those of a late document more coarsely. The last token of a document still predicts the first one of the next, as in
 BLOOM's training: it sees all of its own document, and learns how documents begin.
 
 Where documents begin follows from the number of a sample and the mixture's index, so every process looks it up itself:
@@ -36,6 +37,11 @@ class Documents:
             yield
         finally:
             self.starts = before
+
+
+def own_positions(starts: Tensor) -> Tensor:
+    """The position of each token in its document, int64 [batch, length]."""
+    return torch.arange(starts.shape[1], device=starts.device) - starts
 
 
 def unseen_pairs(length: int, device: torch.device, starts: Tensor | None) -> Tensor:

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from train.model.documents import own_positions
+
 Attend = Callable[..., Any]
 _SMALLEST_HEAD = 16  # of the kernel's matrix products
 
@@ -60,13 +62,20 @@ def attention_by_key(
     """Causal attention with bias table[head, key's position], which takes no gradient.
 
     query, key, value and the result are [batch, heads, length, head size]; table is [heads, length]; `starts`
-    [batch, length] keeps it within documents (see `train.model.documents`).
+    [batch, length] keeps it within documents, in which positions then count (see `train.model.documents`).
     """
+    if starts is not None:
+        own = own_positions(starts)
+
+        def add_own_bias(score: Tensor, batch: Tensor, head: Tensor, position: Tensor, key_position: Tensor) -> Tensor:
+            return score + table[head, own[batch, key_position]]
+
+        return _causal(query, key, value, add_own_bias, starts, attend)
 
     def add_bias(score: Tensor, batch: Tensor, head: Tensor, position: Tensor, key_position: Tensor) -> Tensor:
         return score + table[head, key_position]
 
-    return _causal(query, key, value, add_bias, starts, attend)
+    return _causal(query, key, value, add_bias, None, attend)
 
 
 def attention_by_distance(
