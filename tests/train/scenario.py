@@ -78,9 +78,10 @@ def make_trainer(
     source: SampleSource | None = None,
     place: Place | None = None,
     watched: bool = False,
+    vocabulary: int = VOCABULARY,
 ) -> Trainer:
     place = place or connect(config.layout(processes), config.operations.collective_minutes)
-    engine = build_engine(config, VOCABULARY, place)
+    engine = build_engine(config, vocabulary, place)
     monitor = None
     if place.leads:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +96,7 @@ def make_trainer(
     )
     text = MadeUpText(config.sequence_length)
     validation = [ValidationSet("blend", text, config.validation_samples)] if config.validation_samples else []
-    training, lengths = source or text, np.full(VOCABULARY, 2)
+    training, lengths = source or text, np.full(vocabulary, 2)
     stops = watchdog = None
     if watched:
         stops = StopRequests(folder / "STOP")

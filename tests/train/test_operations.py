@@ -186,6 +186,30 @@ def test_documents_of_a_sample_are_those_that_decode_to_it(tmp_path: Path) -> No
     assert documents_of(MadeUpText(LENGTH), [3]) == []
 
 
+def test_a_loss_that_is_no_number_names_the_documents_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss of step 2 of a run on a real mixture breaks: the incident holds what samples 4 to 7 were read from."""
+    prepare(tmp_path)
+    source = BlendedDataset(str(tmp_path / "mixture" / "mixture.lock.yaml"), "train", 32, sequence_length=LENGTH)
+    trainer = make_trainer(settings(validation_samples=0), tmp_path / "model", source=source, vocabulary=512)
+    module, losses = trainer.engine.module, 0
+    right = module.loss_fn
+
+    def broken(*arguments: Any) -> Any:
+        nonlocal losses
+        losses += 1
+        return right(*arguments) * (math.nan if losses == 4 else 1.0)  # two micro-batches a step
+
+    monkeypatch.setattr(module, "loss_fn", broken)
+    with pytest.raises(TrainingError, match="became nan.* in step 2, which read samples 4 to 7 of ") as error:
+        trainer.run()
+    found = incident(tmp_path / "model", 2)
+    assert (found["first_sample"], found["last_sample"]) == (4, 7) and "nan" in found["reason"]
+    assert found["documents"] == documents_of(source, range(4, 8)) and found["documents"]
+    assert f"{found['documents'][0]['group']}:{found['documents'][0]['id']}" in str(error.value)
+
+
 def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=100)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)

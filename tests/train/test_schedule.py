@@ -72,6 +72,12 @@ def test_known_points_of_the_published_run() -> None:
     assert schedule(0) == 0.0 and schedule(183_105) == 6e-5 and schedule(10**9) == 6e-6
 
 
+def test_third_published_point_of_the_learning_rate() -> None:
+    """5.279E-05 after 47.77 million samples, both rounded: the rate moves by less than the last digit in between."""
+    schedule = LearningRate(6e-5, 6e-6, 183_105, 200_000_000)
+    assert schedule(47_770_000) == pytest.approx(5.279e-5, abs=5e-9)
+
+
 def test_the_published_run_step_by_step() -> None:
     """12,658 steps of the ramp, 9,841,584 samples after step 12,695, 158,692,272 after 85,376, 115,311 in all."""
     ramp = BatchSize(2048, 192, 16, 9_765_625)
