@@ -197,6 +197,9 @@ def plan_(
     pue: Annotated[float, typer.Option(min=1.0, help="Power usage effectiveness of the building.")] = 1.2,
     grams_per_kwh: Annotated[float, typer.Option(min=0.0, help="Grams of CO2 a kWh.")] = 57.0,
     node_mtbf_hours: Annotated[float, typer.Option(min=1.0, help="Hours between failures of one node.")] = 8000.0,
+    corpus_plan: Annotated[
+        Path | None, typer.Option(help="Output of `roots_pipeline plan --json`: adds the corpus to the sheet.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """What training a recipe takes on some GPUs: memory, layouts, time, energy, checkpoints. Starts nothing."""
@@ -204,14 +207,22 @@ def plan_(
 
     from roots_pipeline.core.recipe import load_section
     from train.config import RECIPES, TrainConfig
+    from train.planner.corpus import corpus_facts, corpus_text, read_corpus_plan
     from train.planner.costs import Assumptions
     from train.planner.hardware import BUILT_IN, load_hardware
     from train.planner.sheet import as_facts, as_text, plan_run
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
     assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours)
+    corpus = read_corpus_plan(corpus_plan) if corpus_plan else None
     sheet = plan_run(config, vocabulary, gpus, load_hardware(gpu, hardware or BUILT_IN), assumed)
-    print(orjson.dumps(as_facts(sheet, layouts)).decode() if as_json else as_text(sheet, layouts))
+    if as_json:
+        facts = as_facts(sheet, layouts) | ({"corpus": corpus_facts(corpus)} if corpus else {})
+        print(orjson.dumps(facts).decode())
+        return
+    print(as_text(sheet, layouts))
+    if corpus:
+        print("\n" + corpus_text(corpus))
 
 
 @app.command()

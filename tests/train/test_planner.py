@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from benchmarks.planner_memory import CONFIGURATIONS
 from benchmarks.planner_memory import settings as measured_settings
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.recipe import load_section
+from roots_pipeline.plan import Prediction, RunPlan
 from tests.train.test_commands import command
 from train.config import RECIPES, TrainConfig
 from train.model.shape import checkpoint_bytes, parameter_count
@@ -206,3 +208,18 @@ def test_too_few_spares_make_the_run_wait() -> None:
     found = [simulate(Cluster(spares=spares, **common), work=60 * 86400.0, seed=3) for spares in (0, 4, 30)]  # type: ignore[arg-type]
     assert found[0].waiting > found[1].waiting > found[2].waiting == 0.0
     assert found[0].kept < found[1].kept < found[2].kept
+
+
+def test_the_corpus_planners_forecast_is_part_of_the_sheet(tmp_path: Path) -> None:
+    prediction = Prediction(10**6, 7200.0, 3600.0, 5 * 10**9, 2 * 10**9, 0.25)
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(asdict(RunPlan((), (), 2, prediction))))
+    arguments = ("plan", "bloom-560m", "--gpus", "8", "--corpus-plan", str(plan))
+    text = command(*arguments).stdout
+    assert "CPU-hours          2.00" in text and "1.00 hours with 2 workers" in text
+    assert "25.0% of the documents" in text
+    assert json.loads(command(*arguments, "--json").stdout)["corpus"]["prediction"]["cpu_seconds"] == 7200
+    for wrong in ("{}", "no", '{"workers": 0, "prediction": {}}', "[1]"):
+        plan.write_text(wrong)
+        assert isinstance(command(*arguments).exception, RecipeError), wrong
+    assert isinstance(command(*arguments[:-1], str(tmp_path / "absent.json")).exception, RecipeError)
