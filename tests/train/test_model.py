@@ -68,7 +68,7 @@ def test_logits_equal_transformers_and_the_plain_model(
 
 
 def test_export_is_a_complete_hugging_face_model(eight: Exported, tmp_path: Path, tokenizer: Path) -> None:
-    model = AutoModelForCausalLM.from_pretrained(str(eight.folder))
+    model: Any = AutoModelForCausalLM.from_pretrained(str(eight.folder))
     assert type(model).__name__ == "BloomForCausalLM" and model.config.vocab_size == VOCABULARY
     assert model.lm_head.weight is model.transformer.word_embeddings.weight
     assert (model.config.bos_token_id, model.config.eos_token_id, model.config.pad_token_id) == (1, 2, 3)
