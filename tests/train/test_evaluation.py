@@ -21,6 +21,7 @@ from tests.train.test_model import Exported
 from train.evaluation.prefixes import Likelihood, Model, Request, Scorer, load_model
 from train.evaluation.scores import Words, contamination, evaluate
 from train.evaluation.tasks import read_items, read_tasks
+from train.standalone import load_standalone
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,26 @@ def test_any_requests_score_as_one_by_one(model: Path, requests: list[Request], 
 def test_very_deep_trees(model: Path) -> None:
     long = drawn(np.random.default_rng(1), 150)
     check(model, [Request(long[:end], (5,)) for end in range(1, 150)], 16)
+
+
+def test_a_gopher_shares_what_it_computes(tmp_path: Path, tokenizer: Path) -> None:
+    """Scores equal those of whole texts through the trainer's layers; each beginning is computed once."""
+    exported = Exported(4, tmp_path, tokenizer, kind="gopher")
+    random = np.random.default_rng(5)
+    shots, requests = drawn(random, 20), []
+    for _ in range(4):
+        question = shots + drawn(random, 7)
+        requests += [Request(question, drawn(random, 1 + length)) for length in range(5)]
+    requests += [Request(shots, drawn(random, 3)), Request(drawn(random, 1), (5,))]
+    scorer = Scorer(mine_from(exported.folder), WORDS, 3)
+    whole = load_standalone(exported.folder)
+    for request, found in zip(requests, scorer.score(requests), strict=True):
+        with torch.no_grad():
+            logits = whole(torch.tensor([request.inputs]))[0, -len(request.continuation) :, :WORDS]
+        labels = torch.tensor(request.continuation)
+        assert found.total == pytest.approx(float(logits.log_softmax(-1).gather(1, labels[:, None]).sum()), rel=1e-5)
+        assert found.greedy == bool((logits.argmax(-1) == labels).all())
+    assert scorer.computed == len({one.inputs[: end + 1] for one in requests for end in range(len(one.inputs))})
 
 
 def write(folder: Path, tasks: list[dict[str, Any]], **files: list[Any]) -> Path:

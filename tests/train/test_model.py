@@ -27,8 +27,9 @@ from train.saved import newest_complete
 class Exported:
     """A model with random weights everywhere (zero biases would hide mistakes), saved and exported."""
 
-    def __init__(self, heads: int, folder: Path, tokenizer: Path, strip: bool = False) -> None:
-        config = settings(model={"hidden": heads * 8, "layers": 3, "heads": heads, "init_std": 0.2})
+    def __init__(self, heads: int, folder: Path, tokenizer: Path, strip: bool = False, kind: str = "bloom") -> None:
+        sizes = {"kind": kind, "hidden": heads * 8, "layers": 3, "heads": heads, "init_std": 0.2}
+        config = settings(model=sizes)
         self.heads, place = heads, connect(config.layout(1))
         self.engine = build_engine(config, VOCABULARY, place)
         torch.manual_seed(heads)

@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from roots_pipeline.core.storage import read_json
-from train.standalone import load_standalone
+from train.evaluation.gopher import OwnGopher
 
 _DEEPEST = 100  # branchings above one another; what lies deeper is not shared
 
@@ -52,10 +52,10 @@ class Model(Protocol):
     def embedding(self) -> Tensor: ...
 
     def hidden(self, tokens: Tensor, cache: Any) -> Tensor:
-        """[batch, length] token ids, and a cache that grows by them or None, to [batch, length, hidden]."""
+        """[batch, length] token ids, and a cache that grows by them, to [batch, length, hidden]."""
 
     def new_cache(self) -> Any:
-        """An empty cache, or None if this model has none."""
+        """An empty cache."""
 
 
 class PublishedBloom:
@@ -71,33 +71,12 @@ class PublishedBloom:
         return weight
 
     def hidden(self, tokens: Tensor, cache: Any) -> Tensor:
-        found = self._model.transformer(tokens, cache=cache, use_cache=cache is not None)
+        found = self._model.transformer(tokens, cache=cache, use_cache=True)
         hidden: Tensor = found.last_hidden_state
         return hidden
 
     def new_cache(self) -> Any:
         return DynamicCache(config=self._model.config)
-
-
-class OwnGopher:
-    """An exported Gopher; it has no cache, so nothing is shared."""
-
-    def __init__(self, folder: Path) -> None:
-        self._model = load_standalone(folder)
-
-    @property
-    def embedding(self) -> Tensor:
-        weight: Tensor = self._model.layers[0].weight  # type: ignore[assignment]
-        return weight
-
-    def hidden(self, tokens: Tensor, cache: Any) -> Tensor:
-        hidden = tokens
-        for layer in self._model.layers:
-            hidden = layer(hidden)
-        return hidden
-
-    def new_cache(self) -> None:
-        return None
 
 
 def load_model(folder: Path) -> Model:
@@ -133,12 +112,6 @@ class Scorer:
         """The likelihood of each request, in their order."""
         self.requested += sum(len(one.inputs) for one in requests)
         found: dict[int, Likelihood] = {}
-        if self.model.new_cache() is None:
-            for number, request in enumerate(requests):
-                hidden = self.model.hidden(torch.tensor([request.inputs]), None)[0]
-                self.computed += len(request.inputs)
-                found[number] = self._likelihood(hidden, request)
-            return [found[number] for number in range(len(requests))]
         order = sorted(range(len(requests)), key=lambda number: requests[number].inputs)
         for root in _tree(requests, order, 0, 0):
             self._walk(root, [], self.model.new_cache(), requests, found)
