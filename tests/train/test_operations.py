@@ -202,7 +202,7 @@ def test_a_loss_that_is_no_number_names_the_documents_of_its_batch(
         return right(*arguments) * (math.nan if losses == 4 else 1.0)  # two micro-batches a step
 
     monkeypatch.setattr(module, "loss_fn", broken)
-    with pytest.raises(TrainingError, match="became nan.* in step 2, which read samples 4 to 7 of ") as error:
+    with pytest.raises(TrainingError, match=r"became nan.* in step 2, which read samples 4 to 7 of ") as error:
         trainer.run()
     found = incident(tmp_path / "model", 2)
     assert (found["first_sample"], found["last_sample"]) == (4, 7) and "nan" in found["reason"]
