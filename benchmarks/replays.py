@@ -47,6 +47,7 @@ def write_recipe(folder: Path, shards: int) -> str:
 
 class _Counting(Replay):
     def __init__(self) -> None:
+        super().__init__()
         self.tasks = 0
 
     def run(self, tasks: Sequence[Task], title: str) -> list[dict[str, Any]]:

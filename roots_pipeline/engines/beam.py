@@ -80,7 +80,8 @@ class BeamEngine:
             if tasks_run_here(self._options):
                 state = running()
             else:
-                state = run_watched(running, lambda: _achieved(plan), running.cancel, self._stall_seconds)
+                known: dict[tuple[str, str], dict[str, Any]] = {}
+                state = run_watched(running, lambda: _achieved(plan, known), running.cancel, self._stall_seconds)
         except RootbloomError:
             raise
         except Exception as error:  # runners fail in ways of their own
@@ -150,10 +151,10 @@ def _last_line(failure: Exception) -> str:
     return lines[-1].strip()[:300]
 
 
-def _achieved(plan: Plan[Any]) -> object:
+def _achieved(plan: Plan[Any], known: dict[tuple[str, str], dict[str, Any]]) -> object:
     """Something that changes whenever a task is finished."""
     try:
-        plan(Replay())
+        plan(Replay(known))
     except Unfinished as left:
         return left.title, len(left.todo)
     except RootbloomError as error:

@@ -38,6 +38,20 @@ def test_a_replay_stops_at_the_first_step_with_work_left(tmp_path: Path) -> None
     assert [result["square"] for result in plan(Replay())] == [0, 1, 4]
 
 
+def test_what_is_known_is_not_looked_for_again(tmp_path: Path) -> None:
+    plan = OneStep(tuple(tasks(tmp_path, 3)), "squares")
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    run_task(plan.tasks[1])
+    for gone in (False, True):
+        with pytest.raises(Unfinished) as caught:
+            plan(Replay(known))
+        assert list(caught.value.todo) == [0, 2]
+        if not gone:
+            Path(plan.tasks[1].record).unlink()
+    with pytest.raises(Unfinished, match="3 of 3"):
+        plan(Replay())
+
+
 def test_engines_get_plans_as_they_can_take_them(tmp_path: Path) -> None:
     plan = OneStep(tuple(tasks(tmp_path, 2)), "squares")
     for task in plan.tasks:
