@@ -1,10 +1,11 @@
 """Kills on Beam's PortableRunner: `python -m tests.faults --engine portable --faults 40`.
 
-Each injection starts a job service, a worker pool and the command anew, on the folder that the one before has left, and
-kills one of them, or the worker that the pool has started, at a random moment. The command may then end well (a pool
-can be lost behind its worker), with a sentence, or by the kill that hit it. Whenever it ends well, and after the last
-injection, the files are compared with those of a run by the local engine, and the folder begins anew. A worker that is
-killed makes Beam wait for ever: that ends after `--stall_minutes`, here 12 s. What does not end in 90 s hangs.
+Each injection starts a job service, a worker pool and the command anew, on the folder that the one before has left. It
+kills one of them, or the worker that the pool has started, at a random moment after that was started. The command may
+then end well (a pool can be lost behind its worker), with a sentence, or by the kill that hit it. Whenever it ends
+well, and after the last injection, the files are compared with those of a run by the local engine, and the folder
+begins anew. A worker that is killed makes Beam wait for ever: that ends after `--stall_minutes`, here as long as an
+undisturbed run takes, and 12 s at least. What has not ended in 300 s hangs.
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ from pathlib import Path
 import psutil
 
 from tests.engines.clusters import PortableServices, portable_services
-from tests.faults.runs import Ended, Run, write_small_input
+from tests.faults.runs import HANGS_AFTER, Ended, Run, write_small_input
 
 KILLED = ("worker", "pool", "job service", "driver")
-_STALL_MINUTES = "0.2"
-_HANGS_AFTER = 90.0
+_LEAST_STALL = 12.0
 _HEAD = "| | killed | after s | s | exit code | said | afterwards |\n|--:|---|--:|--:|--:|---|---|"
 
 
@@ -35,29 +35,32 @@ class PortableStorm:
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
         self._folder, self._dice = folder, dice
-        self._recipe = write_small_input(folder / "recipe", files=3, documents=20)
+        self._recipe = write_small_input(folder / "recipe", files=3, documents=40)
         calm = Run("corpus", self._recipe, folder / "calm", ["--workers", "1"])
         calm.undisturbed()
         self._wanted = calm.hashes()
         self.rows: list[str] = []
         self.differences = self.hangs = self.temporary = self.unexplained = 0
-        self._seconds = 10.0
-        self._seconds = self.finish()
+        self._seconds, self._work = self.finish()
 
-    def _run(self, services: PortableServices) -> Run:
-        more = ["--engine", "beam", "--", *services.options, "--stall_minutes", _STALL_MINUTES]
+    def _run(self, services: PortableServices, stall: float = HANGS_AFTER) -> Run:
+        more = ["--engine", "beam", "--", *services.options, "--stall_minutes", str(stall / 60)]
         return Run("corpus", self._recipe, self._folder / "stormy", more)
 
-    def finish(self) -> float:
-        """Run to the end without disturbance and compare; the seconds it took."""
+    def finish(self) -> tuple[float, float]:
+        """Run to the end without disturbance and compare; its seconds, and those since its worker was started."""
         with portable_services(self._folder) as services:
             run, began = self._run(services), time.monotonic()
-            ended = run.end(run.start(), _HANGS_AFTER)
+            driver = run.start()
+            _wait_for_worker(services, driver)
+            worked = time.monotonic()
+            ended = run.end(driver)
+            now = time.monotonic()
         if ended.code != 0:
             self.unexplained += 1
             print(ended.printed, flush=True)
         self._compare(run)
-        return time.monotonic() - began
+        return now - began, now - worked
 
     def _compare(self, run: Run) -> str:
         found = run.hashes()
@@ -72,11 +75,11 @@ class PortableStorm:
         """One kill, and a comparison if the run ended well in spite of it."""
         began = time.monotonic()
         with portable_services(self._folder) as services:
-            run, started = self._run(services), time.monotonic()
+            run, started = self._run(services, max(_LEAST_STALL, self._seconds)), time.monotonic()
             driver = run.start()
             self._strike(kind, services, driver)
             after = time.monotonic() - started
-            ended = run.end(driver, _HANGS_AFTER)
+            ended = run.end(driver)
         self._judge(kind, ended)
         outcome = self._compare(run) if ended.code == 0 else "goes on"
         code = "hang" if ended.code is None else ended.code
@@ -85,15 +88,12 @@ class PortableStorm:
         print(self.rows[-1], flush=True)
 
     def _strike(self, kind: str, services: PortableServices, driver: subprocess.Popen[bytes]) -> None:
-        pool = psutil.Process(services.pool.pid)
+        _wait_for_worker(services, driver)
+        with suppress(subprocess.TimeoutExpired):
+            driver.wait(self._dice.uniform(0, self._work))
         if kind == "worker":
-            while driver.poll() is None and not pool.children():
-                time.sleep(0.05)
-            time.sleep(self._dice.uniform(0, self._seconds / 2))
-            victims = [child.pid for child in pool.children(recursive=True)]
+            victims = [child.pid for child in psutil.Process(services.pool.pid).children(recursive=True)]
         else:
-            with suppress(subprocess.TimeoutExpired):
-                driver.wait(self._dice.uniform(0.3, self._seconds))
             victims = [{"pool": services.pool, "job service": services.jobs, "driver": driver}[kind].pid]
         for victim in victims:
             with suppress(ProcessLookupError):
@@ -109,6 +109,11 @@ class PortableStorm:
     def table(self) -> str:
         """All injections as a Markdown table."""
         return "\n".join([_HEAD, *self.rows]) + "\n"
+
+
+def _wait_for_worker(services: PortableServices, driver: subprocess.Popen[bytes]) -> None:
+    while driver.poll() is None and not psutil.Process(services.pool.pid).children():
+        time.sleep(0.05)
 
 
 def _said(ended: Ended) -> str:
