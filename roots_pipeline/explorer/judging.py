@@ -108,15 +108,12 @@ class Judge:
         ours = choice.stage(bare).column("verdict")
         outside = ours.is_valid().to_numpy(zero_copy_only=False)
         before = np.zeros(len(rows), bool)
-        names = stored.to_pylist()
-        mine = np.array([name in choice.stage.measures for name in names], bool) & outside
-        for name in {name for name in names if name is not None}:
-            said = np.array([value == name for value in names], bool) & ~mine
+        mine = pc.is_in(stored, pa.array(choice.stage.measures, pa.string())).to_numpy(zero_copy_only=False) & outside
+        for name in stored.drop_null().unique().to_pylist():
+            said = pc.fill_null(pc.equal(stored, name), False).to_numpy(zero_copy_only=False) & ~mine
             # Had it come behind, no document outside the limits could have it.
             before |= said & (_comes_before(name, choice.index, self.recipe) or bool((said & outside).any()))
-        earlier = pa.array([name if early else None for name, early in zip(names, before, strict=True)], pa.string())
-        behind = ~before & ~mine
-        later = pa.array([name if late else None for name, late in zip(names, behind, strict=True)], pa.string())
+        earlier, later = (pc.if_else(pa.array(chosen), stored, nothing) for chosen in (before, ~before & ~mine))
         return pa.RecordBatch.from_pydict({**columns, "verdict": earlier}), earlier, later
 
 

@@ -67,9 +67,11 @@ class Thresholds(Map):
                     where="stage 'thresholds'",
                     hint="Put the stage that takes the measure before it, or remove the limit.",
                 )
-            bounds = np.array([self._bounds(language, measure) for language in languages]).reshape(-1, 2)[rows]
+            bounds = np.array([self._bounds(language, measure) for language in languages]).reshape(-1, 2)
+            alike = len(bounds) > 0 and bool((bounds == bounds[0]).all())
+            low, high = bounds[0] if alike else bounds[rows].T
             values = floats(batch.column(measure))
-            outside = (values < bounds[:, 0]) | (values > bounds[:, 1])
+            outside = (values < low) | (values > high)
             cause[undecided & outside & (cause < 0)] = number
         verdicts = pa.DictionaryArray.from_arrays(
             pa.array(cause, mask=cause < 0), pa.array([*self.measures], pa.string())
