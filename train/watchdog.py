@@ -42,12 +42,12 @@ class Neighbour:
     started: float
 
     def wake_and_ask(self) -> None:
-        """Let it write its stacks."""
+        """Let it write its stacks; one that was stopped does so before it goes on."""
         try:
             process = psutil.Process(self.pid)
             if process.create_time() == self.started:
-                process.send_signal(signal.SIGCONT)
                 process.send_signal(signal.SIGUSR2)
+                process.send_signal(signal.SIGCONT)
         except psutil.Error:
             return
 
