@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -31,7 +31,7 @@ from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOption
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.language_model import Settings, make_models
-from roots_pipeline.plan import plan_corpus
+from roots_pipeline.plan import RunPlan, plan_corpus
 from roots_pipeline.plan_table import print_plan
 from roots_pipeline.recipe_schema import corpus_schema
 from roots_pipeline.removal import read_names, remove_documents
@@ -55,6 +55,8 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many d
 Seconds = Annotated[float, typer.Option(min=0, help="How long the trial on samples may take, about.")]
 Object = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")]
+Closing = Annotated[bool, typer.Option("--json", help="The closing table as one JSON object.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing: show the plan, from a small sample.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the closing table.")]
 
 
@@ -65,6 +67,8 @@ def run(
     workers: Workers = None,
     limit: Limit = None,
     quiet: Quiet = False,
+    json: Closing = False,
+    dry_run: DryRun = False,
     engine: EngineOption = EngineName.local,
     runner_options: RunnerOptions = None,
 ) -> None:
@@ -74,12 +78,18 @@ def run(
     if limit is not None:
         checked = with_limit(checked, limit)
     folder = join(run, "corpus")
+    if dry_run:
+        _show(plan_corpus(checked, folder, workers or os.cpu_count() or 1, 0), json)
+        return
     for advice in advice_on(checked):
         progress.say(advice)
     with open_engine(engine, workers, runner_options, progress) as opened:
         manifest = run_corpus(checked, folder, opened, progress)
-        _print_summary(manifest, folder, what_ran(opened))
-    _verify(folder, hashes=False)
+        if json:
+            print(orjson.dumps(_summary(manifest, folder, what_ran(opened))).decode())
+        else:
+            _print_summary(manifest, folder, what_ran(opened))
+    _verify(folder, hashes=False, quiet=json)
 
 
 @app.command()
@@ -95,7 +105,10 @@ def plan(
     checked = load_corpus_recipe(recipe)
     if limit is not None:
         checked = with_limit(checked, limit)
-    found = plan_corpus(checked, join(run, "corpus"), workers or os.cpu_count() or 1, seconds)
+    _show(plan_corpus(checked, join(run, "corpus"), workers or os.cpu_count() or 1, seconds), json)
+
+
+def _show(found: RunPlan, json: bool) -> None:
     if json:
         print(orjson.dumps(asdict(found)).decode())
     else:
@@ -192,13 +205,15 @@ def language_model(
               + ", ".join(f"{share:.0%} below {value}" for share, value in made.perplexities.items()))
 
 
-def _verify(folder: str, *, hashes: bool) -> None:
+def _verify(folder: str, *, hashes: bool, quiet: bool = False) -> None:
     found = verify_corpus(folder, hashes=hashes)
     for problem in found.problems:
         print(problem)
     if found.problems:
         raise StorageError(f"the corpus does not add up ({len(found.problems)} problems, above).", where=folder,
                            hint="Delete the folder's .work/write and run the recipe again.")
+    if quiet:
+        return
     stayed = sum(number for (_, fate), number in found.twins.items() if not fate)
     later = Counter({fate: number for (_, fate), number in found.twins.items() if fate})
     rest = "".join(f"; the twins of {number} went later ({fate})" for fate, number in sorted(later.items()))
@@ -206,15 +221,28 @@ def _verify(folder: str, *, hashes: bool) -> None:
           f"{stayed} duplicates have a kept twin{rest}.")
 
 
+def _by_source(manifest: Manifest) -> dict[str, dict[str, int]]:
+    """Documents by source and verdict; '' for kept ones."""
+    sources: dict[str, dict[str, int]] = {}
+    for source, _, verdict, documents, _ in manifest.counts["by_source_language_verdict"]:
+        sources.setdefault(source, {}).setdefault(verdict, 0)
+        sources[source][verdict] += documents
+    return sources
+
+
+def _summary(manifest: Manifest, folder: str, ran: str) -> dict[str, Any]:
+    names = ("read", "kept", "rejected", "kept_bytes", "bad_records")
+    return {"folder": folder, **{name: manifest.counts[name] for name in names}, "ran": ran,
+            "sources": {source: {"kept": verdicts.pop("", 0), "dropped": verdicts}
+                        for source, verdicts in _by_source(manifest).items()}}
+
+
 def _print_summary(manifest: Manifest, folder: str, ran: str) -> None:
     counts = manifest.counts
+    sources = _by_source(manifest)
     table = Table(title=f"corpus in {folder}", title_justify="left")
     for column in ("source", "read", "kept", "dropped", "most frequent reasons"):
         table.add_column(column, justify="right" if column in ("read", "kept", "dropped") else "left")
-    sources: dict[str, dict[str, int]] = {}
-    for source, _, verdict, documents, _ in counts["by_source_language_verdict"]:
-        sources.setdefault(source, {}).setdefault(verdict, 0)
-        sources[source][verdict] += documents
     for source, verdicts in sources.items():
         kept, read = verdicts.pop("", 0), sum(verdicts.values())
         top = sorted(verdicts.items(), key=lambda item: (-item[1], item[0]))[:3]
