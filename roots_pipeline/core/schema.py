@@ -21,6 +21,7 @@ from typing import Any, get_args, get_type_hints
 import orjson
 from pydantic import BaseModel, TypeAdapter
 
+from roots_pipeline.core.errors import StorageError
 from roots_pipeline.core.recipe import SECTIONS
 from roots_pipeline.core.storage import exists, read_json, write_bytes
 
@@ -64,7 +65,10 @@ def section(name: str, body: Schema) -> Schema:
 
 def add_section(path: str, name: str, body: Schema) -> None:
     """Put a section into a schema file, which is begun if it is not there."""
-    whole = _with_section(read_json(path), name, body) if exists(path) else section(name, body)
+    found = read_json(path) if exists(path) else section(name, body)
+    if not (isinstance(found, dict) and isinstance(found.get("properties"), dict)):
+        raise StorageError("this is no schema of recipes.", where=path, hint="Delete the file or name another one.")
+    whole = _with_section(found, name, body)
     write_bytes(path, orjson.dumps(whole, option=orjson.OPT_INDENT_2) + b"\n")
 
 

@@ -104,6 +104,14 @@ def test_notes_come_from_docstrings_and_comments() -> None:
     assert notes["max_token_length"] == "Bytes; tokens of three bytes or more are shorter than this."
 
 
+def test_another_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "list.json"
+    path.write_text("[1]")
+    with pytest.raises(RootbloomError, match="no schema of recipes"):
+        add_section(str(path), "train", {})
+    assert path.read_text() == "[1]"
+
+
 def test_the_command_prints_the_section() -> None:
     done = subprocess.run([sys.executable, "-m", "mixtures", "schema"], cwd=ROOT, capture_output=True, check=True)
     value = yaml.safe_load(done.stdout)
