@@ -61,7 +61,9 @@ def test_it_is_the_program_itself(environment: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_all_end_when_the_owner_is_killed(environment: dict[str, str], tmp_path: Path, how: signal.Signals) -> None:
-    code = "import os; from mixtures.attended import Children; Children().run(['sleeper'], os.environ)"
+    # A background job of a shell ignores SIGINT, and so would what it starts.
+    code = ("import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+            "from mixtures.attended import Children; Children().run(['sleeper'], os.environ)")
     owner = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
     assert soon((tmp_path / "pids").exists)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
