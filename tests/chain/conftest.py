@@ -30,6 +30,7 @@ def chain(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Chain:
     folder = tmp_path_factory.mktemp("chain")
     if made := os.environ.get("ROOTBLOOM_CHAIN"):
         shutil.copytree(project / made, folder / "runs" / "sample")
+        run_make(project, folder, "report")  # it names its run
         return Chain(folder / "runs" / "sample", (project / f"{made}.log").read_text())
     printed = run_make(project, folder, "corpus", "tokenizer", "train")
     return Chain(folder / "runs" / "sample", printed)
