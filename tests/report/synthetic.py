@@ -161,3 +161,26 @@ def write_everything(run: Path) -> list[Row]:
     said = {"prompt": "The old mill", "text": " stood by the river."}
     (run / "model" / "generated.json").write_bytes(orjson.dumps(said))
     return rows
+
+
+# Text that would run, break or bloat a page that trusted it.
+CANARIES = (
+    "<script>document.title='PWNED'</script>", '"><img src=x onerror="document.title=1">', "javascript:alert(1)",
+    "</style></title></textarea><svg onload=alert(1)>", "{{ 7 * 7 }} {% raw %}", "<a href='https://evil.example/'>x</a>",
+    "\u202egnp.exe\u2066", "\x1b]0;title\x07\x00\x08", "&lt;script&gt; &#x3c;", "x" * 10_000_000, "\n" * 100_000,
+    "a\u0300" + "\u0301" * 5000, "]]>--><!--", "https://evil.example/track.png",
+)
+
+
+def write_hostile(run: Path) -> None:
+    """A run in which every text, name and reason is one of CANARIES."""
+    rows: list[Row] = [
+        {"id": canary[:300], "source": canary[:200], "language": canary[:50], "text": canary, "verdict": canary[:100],
+         "cause": canary[:5000]} for canary in CANARIES
+    ]
+    bad = [{"file": canary[:1000], "record": 1, "reason": canary[:1000], "excerpt": canary[:200]}
+           for canary in CANARIES]
+    write_corpus(run, rows, bad=bad)
+    write_model(run, [{"step": 1, "samples": 1, "loss": 1.0}])
+    said = {"prompt": CANARIES[0], "text": CANARIES[1] + "\u202e"}
+    (run / "model" / "generated.json").write_bytes(orjson.dumps(said))

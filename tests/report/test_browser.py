@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
 from roots_pipeline.report import write_report
 from tests.browser import CHROMIUM, Page, browser
 from tests.report.rendered import assert_stands_alone
-from tests.report.synthetic import Row, make_rows, write_corpus, write_everything, write_model
-from tests.report.test_page import CANARIES
+from tests.report.synthetic import make_rows, write_corpus, write_everything, write_hostile
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 
@@ -32,16 +30,7 @@ def test_a_whole_run(tab: Page, tmp_path: Path) -> None:
 
 
 def test_hostile_documents(tab: Page, tmp_path: Path) -> None:
-    rows: list[Row] = [
-        {"id": canary[:300], "source": canary[:200], "language": canary[:50], "text": canary, "verdict": canary[:100],
-         "cause": canary[:5000]} for canary in CANARIES
-    ]
-    bad = [{"file": canary[:1000], "record": 1, "reason": canary[:1000], "excerpt": canary[:200]}
-           for canary in CANARIES]
-    write_corpus(tmp_path, rows, bad=bad)
-    write_model(tmp_path, [{"step": 1, "samples": 1, "loss": 1.0}])
-    said = {"prompt": CANARIES[0], "text": CANARIES[1] + "\u202e"}
-    (tmp_path / "model" / "generated.json").write_bytes(orjson.dumps(said))
+    write_hostile(tmp_path)
     assert_stands_alone(tab, Path(write_report(str(tmp_path))), f"Run {tmp_path} · Rootbloom")
 
 

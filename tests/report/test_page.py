@@ -16,11 +16,13 @@ from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.report import numbers, write_report
 from tests.report.strict_html import Page
 from tests.report.synthetic import (
+    CANARIES,
     MEASURES,
     Row,
     make_rows,
     write_corpus,
     write_everything,
+    write_hostile,
     write_mixture,
     write_model,
     write_tokenizer,
@@ -209,25 +211,8 @@ def test_a_newer_lock_and_a_broken_one(tmp_path: Path) -> None:
         write_report(str(tmp_path))
 
 
-CANARIES = (
-    "<script>document.title='PWNED'</script>", '"><img src=x onerror="document.title=1">', "javascript:alert(1)",
-    "</style></title></textarea><svg onload=alert(1)>", "{{ 7 * 7 }} {% raw %}", "<a href='https://evil.example/'>x</a>",
-    "\u202egnp.exe\u2066", "\x1b]0;title\x07\x00\x08", "&lt;script&gt; &#x3c;", "x" * 10_000_000, "\n" * 100_000,
-    "a\u0300" + "\u0301" * 5000, "]]>--><!--", "https://evil.example/track.png",
-)
-
-
 def test_hostile_text_cannot_run_break_or_bloat_the_page(tmp_path: Path) -> None:
-    rows: list[Row] = [
-        {"id": canary[:300], "source": canary[:200], "language": canary[:50], "text": canary, "verdict": canary[:100],
-         "cause": canary[:5000]} for canary in CANARIES
-    ]
-    bad = [{"file": canary[:1000], "record": 1, "reason": canary[:1000], "excerpt": canary[:200]}
-           for canary in CANARIES]
-    write_corpus(tmp_path, rows, bad=bad)
-    write_model(tmp_path, [{"step": 1, "samples": 1, "loss": 1.0}])
-    said = {"prompt": CANARIES[0], "text": CANARIES[1] + "\u202e"}
-    (tmp_path / "model" / "generated.json").write_bytes(orjson.dumps(said))
+    write_hostile(tmp_path)
     html, page = read(tmp_path)  # the strict reader refuses scripts, handlers, other elements and foreign links
     assert len(html.encode()) < 500_000
     assert max(map(len, html.split("\n"))) < 40_000
