@@ -51,6 +51,11 @@ class Stage(ABC):
     def gives(self) -> tuple[str, ...]:
         """Names of the columns it writes."""
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The verdicts that it may give; by default its name, if it gives any."""
+        return (self.name,) if "verdict" in self.gives else ()
+
     def parameters(self) -> dict[str, Any]:
         """The stage's settings as plain values; part of the fingerprint of all it produces."""
         return {"stage": self.name, "version": self.version, **asdict(self)}  # type: ignore[call-overload]
@@ -77,6 +82,10 @@ class Exchange(Stage):
     def rounds(self) -> tuple[Exchange, ...]:
         """The exchanges, in order, that this stage of a recipe stands for; most need one."""
         return (self,)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (self.name,) if any("verdict" in one.gives for one in self.rounds()) else ()
 
     def prepare(self) -> Map | None:
         """What has to be taken from the text before keys can be emitted; runs in the pass over the text."""

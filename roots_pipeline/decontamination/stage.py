@@ -42,6 +42,7 @@ from roots_pipeline.core.documents import kept
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import fingerprint
 from roots_pipeline.decontamination.consequences import (
+    VERDICT,
     contaminations,
     measured_overlaps,
     similar_documents,
@@ -151,6 +152,10 @@ class Decontaminate(Exchange):
     def gives(self) -> tuple[str, ...]:
         changed = {"drop": ("verdict", "cause"), "cut": ("verdict", "cause", "text"), "report": ()}[self.action]
         return (OVERLAP, ITEMS, *changed)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return () if self.action == "report" else (VERDICT,)
 
     def prepare(self) -> Map:
         return ContaminationScan(self.evaluations, self.matching, self.located, self.column)

@@ -108,6 +108,10 @@ class ExactDuplicates(Exchange):
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (self.name, KnownTexts.name)
+
     def prepare(self) -> Map | None:
         return None if self.against else self.hashing()  # else the first round has them already
 

@@ -24,6 +24,7 @@ from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS, CauseIs, Exch
 from roots_pipeline.dedup.minhash_bands import band_advice
 from roots_pipeline.dedup.minhash_exact import ExactJaccard
 from roots_pipeline.dedup.minhash_known import BANDS, KnownBands
+from roots_pipeline.dedup.minhash_known_pairs import VERDICT as KNOWN
 from roots_pipeline.dedup.minhash_known_pairs import KnownJaccard, KnownSignatures
 from roots_pipeline.dedup.minhash_near import NearPairs
 from roots_pipeline.dedup.minhash_pairs import bucket_names
@@ -120,6 +121,10 @@ class MinHashDuplicates(Exchange):
     @property
     def gives(self) -> tuple[str, ...]:
         return (self.signature.buckets,)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (self.name, KNOWN)
 
     def prepare(self) -> Map | None:
         return None if self.against else self.hashing()  # else the first round has them already

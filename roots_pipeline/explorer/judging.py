@@ -107,19 +107,11 @@ class Judge:
         stored = _one(rows.column("verdict"))
         ours = choice.stage(bare).column("verdict")
         outside = ours.is_valid().to_numpy(zero_copy_only=False)
-        before = np.zeros(len(rows), bool)
+        names = {name for entry in self.recipe.stages[: choice.index] for name in entry.made.verdicts}
         mine = pc.is_in(stored, pa.array(choice.stage.measures, pa.string())).to_numpy(zero_copy_only=False) & outside
-        for name in stored.drop_null().unique().to_pylist():
-            said = pc.fill_null(pc.equal(stored, name), False).to_numpy(zero_copy_only=False) & ~mine
-            # Had it come behind, no document outside the limits could have it.
-            before |= said & (_comes_before(name, choice.index, self.recipe) or bool((said & outside).any()))
+        before = pc.is_in(stored, pa.array(sorted(names), pa.string())).to_numpy(zero_copy_only=False) & ~mine
         earlier, later = (pc.if_else(pa.array(chosen), stored, nothing) for chosen in (before, ~before & ~mine))
         return pa.RecordBatch.from_pydict({**columns, "verdict": earlier}), earlier, later
-
-
-def _comes_before(verdict: str, index: int, recipe: CorpusRecipe) -> bool:
-    """Whether a verdict is the name of a stage that comes before the stage at `index`."""
-    return any(entry.made.name == verdict for entry in recipe.stages[:index])
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -189,6 +189,10 @@ class LanguageAgreement(Map):
     def gives(self) -> tuple[str, ...]:
         return ("verdict",)
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (VERDICT,)
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         declared, declared_rows = encode_languages(batch.column("language"))
         detected, detected_rows = encode_languages(batch.column("detected_language"))

@@ -85,6 +85,10 @@ class FilterLicense(Map):
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (VERDICT,)
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         encoded = batch.column("license").dictionary_encode()
         passes = np.array([self._passes(name) for name in encoded.dictionary.to_pylist()] + [self.unknown == "keep"])

@@ -56,6 +56,10 @@ class Thresholds(Map):
     def gives(self) -> tuple[str, ...]:
         return ("verdict",)
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return self.measures
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         languages, rows = encode_languages(batch.column("language"))
         undecided = kept(batch)

@@ -99,6 +99,10 @@ class UrlBlocklist(Map):
     def gives(self) -> tuple[str, ...]:
         return ("verdict", "cause")
 
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        return (VERDICT,)
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         known = load_blocklist(self.lists, self.fingerprints)
         verdicts, causes = batch.column("verdict").to_pylist(), batch.column("cause").to_pylist()

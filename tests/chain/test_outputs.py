@@ -12,7 +12,9 @@ import pytest
 from datasets import load_dataset
 
 from mixtures.dataset import BlendedDataset
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.storage import hash_file
+from roots_pipeline.explorer.export import recipe_of
 from tests.chain.commands import run_make
 from tests.chain.conftest import Chain
 
@@ -37,6 +39,13 @@ def test_datasets_loads_the_corpus(chain: Chain, tmp_path: Path) -> None:
                          cache_dir=str(tmp_path))
     manifest = orjson.loads((chain.run / "corpus" / "manifest.json").read_bytes())
     assert len(table) == manifest["counts"]["kept"]
+
+
+def test_every_verdict_is_one_that_a_stage_of_the_recipe_may_give(chain: Chain) -> None:
+    manifest = read_manifest(str(chain.run / "corpus"), made_by="make corpus")
+    given = {verdict for _, _, verdict, _, _ in manifest.counts["by_source_language_verdict"] if verdict}
+    assert len(given) > 8
+    assert given <= {verdict for entry in recipe_of(manifest).stages for verdict in entry.made.verdicts}
 
 
 def test_validation_loss_falls_from_uniform_to_below_unigram_entropy(chain: Chain) -> None:

@@ -73,6 +73,23 @@ def test_the_exported_recipe_reproduces_the_counts(
         assert told["passes"]["bytes"] == sum(sizes)
 
 
+def test_what_an_earlier_stage_dropped_keeps_its_verdict(corpus: Path, tmp_path: Path) -> None:
+    """Also where the verdict is not the name of the stage, and all documents that have it are within the limits."""
+    own = yaml.safe_load((corpus.parent / "recipe.yaml").read_text())
+    own["corpus"]["sources"][0]["license"] = "GPL-3.0-only"
+    wide = {"stage": "thresholds", "preset": "", "limits": {"default": {"word_count": [1, None]}}}
+    own["corpus"] |= {"stages": [{"stage": "massivetext"}, {"stage": "filter_license"}, wide], "allow_empty": True}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(own))
+    run(tmp_path / "recipe.yaml", tmp_path / "corpus")
+    client = TestClient(make_app(Explorer(str(tmp_path / "corpus"))), base_url="http://localhost")
+    limits = {"default": {"word_count": [120, None]}}
+    told = ask(client, "judge", limits=limits)
+    (tmp_path / "changed.yaml").write_text(ask(client, "recipe", limits=limits)["recipe"])
+    run(tmp_path / "changed.yaml", tmp_path / "corpus")
+    assert verdicts(tmp_path / "corpus") == {"license": 306}
+    assert told["earlier"] == 306 and told["reasons"] == []
+
+
 def test_the_recipe_without_changes_is_that_of_the_run(explorer: Explorer, corpus: Path, tmp_path: Path) -> None:
     text = as_yaml(explorer.recipe)
     own = yaml.safe_load((corpus.parent / "recipe.yaml").read_text())["corpus"]
