@@ -21,6 +21,7 @@ from mixtures.indexed import IndexedReader
 from mixtures.lineage import find_documents, horizon_of, samples_of, shortened
 from mixtures.lock import NAME, check_files, read_lock
 from mixtures.megatron_options import Style, export_options
+from mixtures.packed import training_fills
 from mixtures.plan import plan_rows, printable, warnings
 from mixtures.removal import remove_documents
 from mixtures.trials import open_trial, run_fit, run_sweep
@@ -72,17 +73,23 @@ def plan(
     """Show what a training run of TOKENS tokens reads from each group, and how often."""
     folder = join(run, "mixture")
     max_epochs = read_manifest(folder, made_by=_MADE_BY).config["max_epochs"]
-    rows = plan_rows(read_lock(join(folder, NAME)), tokens)
+    lock = read_lock(join(folder, NAME))
+    packed = lock.packing != "stream"
+    fills = training_fills(lock, folder, lock.sequence_length) if packed else None
+    rows = plan_rows(lock, tokens, fills)
     table = Table(title=f"{tokens:,} tokens of {folder}", title_justify="left")
-    for column in ("group", "tokens", "weight", "read", "epochs", "repeated"):
+    for column in ("group", "tokens", "weight", "read", "epochs", "repeated", *["fill"] * packed):
         table.add_column(column, justify="left" if column == "group" else "right")
     for row in rows:
         name = Text(printable(row.name))  # not markup: a name may contain brackets
-        read = f"{row.read:,.0f}", f"{row.epochs:.2f}", f"{row.repeated:,.0f}"
+        read = f"{row.read:,.0f}", f"{row.epochs:.2f}", f"{row.repeated:,.0f}", *[f"{row.fill:.2%}"] * packed
         table.add_row(name, f"{row.tokens:,}", f"{row.weight:.5f}", *read)
     Console(width=None if Console().is_terminal else 110).print(table)
     for sentence in warnings(rows, max_epochs):
         print(f"warning: {sentence}")
+    if packed:
+        padding = 1 - sum(row.weight * row.fill for row in rows)
+        print(f"{tokens // lock.sequence_length:,} packed samples, {padding:.3%} padding.")
     print(f"{sum(row.repeated for row in rows):,.0f} of {tokens:,} tokens would be repetitions.")
 
 
@@ -97,6 +104,8 @@ def verify(run: Run = "runs/sample") -> None:
     )  # fmt: skip
     for group, number, text in report.texts:
         print(f"{printable(group)} #{number}: {text[:100]!r}")
+    for name, fill in report.packed.items():
+        print(f"{printable(name)}: {fill.samples:,} packed samples, {fill.share:.3%} full, {fill.cut:,} documents cut.")
     print(f"verified: {report.groups} groups, {report.documents:,} documents, {report.tokens:,} tokens.")
 
 
@@ -194,6 +203,8 @@ def export(run: Run = "runs/sample", style: InStyle = "weighted-split-paths", al
     check_files(lock, folder)
     if style not in get_args(Style):
         raise MixtureError(f"there is no style '{style}'.", hint=nearest(style, list(get_args(Style))))
+    if lock.packing != "stream":
+        print("note: Megatron's trainers read these documents as a stream, not packed.", file=sys.stderr)
     print("\n".join(export_options(lock, folder, cast(Style, style), all_documents)))
 
 

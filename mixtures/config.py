@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mixtures.order import Variant
+from mixtures.packing import Packing
 from roots_pipeline.core.recipe import load_section
 from roots_pipeline.core.weight_rules import Weights
 
@@ -52,6 +53,7 @@ class MixtureRecipe(_Section):
     sequence_length: int = Field(gt=0)
     seed: int = Field(ge=0, lt=2**32)
     variant: Variant
+    packing: Packing = "stream"  # best_fit: documents whole in samples where they fit, the rest padding without a loss
     weights: Weights
     split: Annotated[HashSplit | RangeSplit | CommaSplit, Field(discriminator="method")]
     max_epochs: float = Field(gt=0, allow_inf_nan=False)

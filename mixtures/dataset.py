@@ -2,7 +2,8 @@
 
 In: a lock, a side of its split, a number of samples. Out: `dataset[i]`, S + 1 token ids (input and target
 overlap by all but one). `dataset.location(i)` names the group and its sample, `dataset.spans(i)` the
-documents. Nothing here depends on ranks, workers or time; `samplers` says which numbers a rank reads.
+documents; `dataset.counted(i)` tells which targets count, if samples are packed. Nothing here depends on
+ranks, workers or time; `samplers` says which numbers a rank reads.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from mixtures.cache import Arrays, cached
 from mixtures.group import Span, open_group
 from mixtures.indexed import IndexedReader
 from mixtures.lock import Lock, check_group, read_lock
+from mixtures.packed import PackedSamples, open_packed
 from mixtures.splits import SIDES, sequences_of
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.storage import join
+
+_AT_ONCE = 1 << 20  # samples whose labels are counted at a time
 
 
 class BlendedDataset:
@@ -62,8 +66,9 @@ class BlendedDataset:
             check_group(self.lock.groups[name], folder)
         cache = cache or join(folder, "cache")
         targets = sample_targets(list(weights.values()), samples, self.lock.variant)
+        opened = open_packed if self.packed else open_group
         self.groups = [
-            open_group(self.lock, name, folder, side, wanted, self.sequence_length, self.seed, cache)
+            opened(self.lock, name, folder, side, wanted, self.sequence_length, self.seed, cache)
             for name, wanted in zip(self.names, targets, strict=True)
         ]
 
@@ -83,6 +88,33 @@ class BlendedDataset:
     def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
         group, number = self._place(index)
         return self.groups[group].sample(number)
+
+    @property
+    def packed(self) -> bool:
+        """Whether samples are packed, so that some hold padding and not every label counts."""
+        return self.lock.packing != "stream"
+
+    def counted(self, index: int) -> npt.NDArray[np.bool_]:
+        """Which of the S labels of sample `index`, its tokens from the second on, count in a loss."""
+        group, number = self._place(index)
+        samples = self.groups[group]
+        return samples.counted(number) if isinstance(samples, PackedSamples) else np.ones(self.sequence_length, bool)
+
+    def labels(self, numbers: Sequence[int] | npt.NDArray[np.int64]) -> int:
+        """How many labels of these samples count; found in the index, without reading the samples."""
+        found = 0
+        for first in range(0, len(numbers), _AT_ONCE):
+            part = np.asarray(numbers[first : first + _AT_ONCE], np.int64)
+            if len(part) and not 0 <= part.min() <= part.max() < self.samples:
+                raise IndexError(f"samples {part.min()} to {part.max()} of {self.samples}")
+            groups, own = self._group[part], self._number[part]
+            for place in np.unique(groups).tolist():
+                here, samples = own[groups == place], self.groups[place]
+                if isinstance(samples, PackedSamples):
+                    found += int(samples.labels(here).sum())
+                else:
+                    found += len(here) * self.sequence_length
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A worker process maps the cached arrays again instead of receiving gigabytes.

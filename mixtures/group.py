@@ -1,4 +1,4 @@
-"""One group of a mixture, served sample by sample in its published order.
+"""One group of a mixture, served sample by sample in its published order (`packed` is the other way).
 
 In: the group's `.bin/.idx`, one side of the split, how many samples are wanted. Out: sample k as S + 1
 token ids, and the spans of documents from which it is read.
@@ -108,6 +108,33 @@ class GroupSamples:
         )
 
 
+def order_inputs(lock: Lock, name: str, side: str, sequence_length: int, seed: int) -> dict[str, Any]:
+    """What the index arrays of a group follow from, but for the samples wanted: their name in the cache."""
+    files = lock.groups[name].files
+    # Content hashes, not names or sizes: an order of other data is never found in the cache.
+    return {
+        "lengths": files[".idx"].xxh3,
+        "documents": files[".documents.parquet"].xxh3,
+        "split": lock.split,
+        "side": side,
+        "sequence_length": sequence_length,
+        "seed": seed,
+        "variant": lock.variant,
+    }
+
+
+def sequences_to_draw(lock: Lock, name: str, side: str, reader: IndexedReader) -> IntArray:
+    """The sequences of one side of a group. Raises MixtureError if they hold no token."""
+    sequences = sequences_of(lock.split, side, reader.prefix, len(reader), lock.variant)
+    if not np.any(reader.lengths[sequences]):
+        raise MixtureError(
+            f"group {name} has no token for {side}.",
+            where=reader.prefix,
+            hint="Give it the weight 0, or change the share that is held out.",
+        )
+    return sequences
+
+
 def open_group(
     lock: Lock, name: str, folder: str, side: str, wanted: int, sequence_length: int, seed: int, cache: str
 ) -> GroupSamples:
@@ -115,29 +142,11 @@ def open_group(
 
     Raises MixtureError if that side holds no token, StorageError if the files are broken.
     """
-    group = lock.groups[name]
-    prefix = join(folder, group.file)
-    reader = IndexedReader(prefix)
-    # Content hashes, not names or sizes: an order of other data is never found in the cache.
-    inputs = {
-        "lengths": group.files[".idx"].xxh3,
-        "documents": group.files[".documents.parquet"].xxh3,
-        "split": lock.split,
-        "side": side,
-        "sequence_length": sequence_length,
-        "wanted": wanted,
-        "seed": seed,
-        "variant": lock.variant,
-    }
+    reader = IndexedReader(join(folder, lock.groups[name].file))
+    inputs = {**order_inputs(lock, name, side, sequence_length, seed), "wanted": wanted}
 
     def build() -> tuple[Arrays, Any]:
-        sequences = sequences_of(lock.split, side, prefix, len(reader), lock.variant)
-        if not np.any(reader.lengths[sequences]):
-            raise MixtureError(
-                f"group {name} has no token for {side}.",
-                where=prefix,
-                hint="Give it the weight 0, or change the share that is held out.",
-            )
+        sequences = sequences_to_draw(lock, name, side, reader)
         order = build_order(reader.lengths, sequences, sequence_length, wanted, seed, lock.variant)
         arrays = {"document": order.document_index, "sample": order.sample_index, "shuffle": order.shuffle_index}
         return arrays, {"epochs": order.epochs, "separate_last_epoch": order.separate_last_epoch}

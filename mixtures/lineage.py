@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from mixtures.dataset import BlendedDataset
 from mixtures.indexed import IndexedReader
 from mixtures.lock import NAME, Lock, check_group
+from mixtures.packed import training_fills
 from mixtures.splits import SIDES, sequences_of
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import read_manifest
@@ -100,8 +101,11 @@ def horizon_of(lock: Lock, run: str, samples: int | None = None, sequence_length
             return Horizon(*read, "what the model was trained on")
     except StaleDataError:
         pass  # nothing trained yet
-    total = sum(group.train_tokens for group in lock.groups.values() if group.weight > 0)
-    return Horizon(max(1, total // length), length, "one pass over the training tokens")
+    if lock.packing == "stream":
+        one_pass = sum(group.train_tokens for group in lock.groups.values() if group.weight > 0) // length
+    else:
+        one_pass = sum(fill.samples for fill in training_fills(lock, join(run, "mixture"), length).values())
+    return Horizon(max(1, one_pass), length, "one pass over the training tokens")
 
 
 def samples_of(places: Sequence[Place], folder: str, horizon: Horizon, cache: str | None = None) -> list[list[int]]:

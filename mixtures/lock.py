@@ -2,7 +2,7 @@
 
 Why: a run that resumes, or is compared with another, must know that it reads the same data in the same
 order. The lock holds the fingerprints of corpus and tokenizer, for each group its counts, its weight and
-the size and hashes of its files, and the seed, sequence length, split and variant of the order.
+the size and hashes of its files, and the seed, sequence length, split, variant and packing of the order.
 `check_files` compares it with the disk.
 """
 
@@ -19,6 +19,7 @@ import xxhash
 import yaml
 
 from mixtures.order import Variant
+from mixtures.packing import Packing
 from roots_pipeline.core.errors import StaleDataError, StorageError
 from roots_pipeline.core.storage import fingerprint, hash_file, write_bytes
 
@@ -69,11 +70,20 @@ class Lock:
     split: dict[str, Any]
     groups: dict[str, GroupFacts]
     format: int = FORMAT
+    packing: Packing = "stream"
 
     @property
     def fingerprint(self) -> str:
         """Changes with anything that could change a sample or its place."""
-        return fingerprint(asdict(self))
+        return fingerprint(_as_written(self))
+
+
+def _as_written(lock: Lock) -> dict[str, Any]:
+    """The fields of a lock; a stream is not named, so that locks from before there was packing stay what they are."""
+    fields = asdict(lock)
+    if lock.packing == "stream":
+        del fields["packing"]
+    return fields
 
 
 def probe(path: str) -> str:
@@ -96,7 +106,7 @@ def probe(path: str) -> str:
 
 def write_lock(path: str, lock: Lock) -> None:
     """Commit the lock; equal locks give equal bytes."""
-    text = yaml.safe_dump(asdict(lock), sort_keys=False, allow_unicode=True, width=110)
+    text = yaml.safe_dump(_as_written(lock), sort_keys=False, allow_unicode=True, width=110)
     write_bytes(path, text.encode())
 
 
@@ -138,6 +148,8 @@ def _impossible(lock: Lock) -> str | None:
             return f"{name} is {getattr(lock, name)!r}"
     if lock.variant not in get_args(Variant):
         return f"variant is {lock.variant!r}"
+    if lock.packing not in get_args(Packing):
+        return f"packing is {lock.packing!r}"
     if not isinstance(lock.split, dict) or "method" not in lock.split:
         return f"split is {lock.split!r}"
     for name, group in lock.groups.items():

@@ -16,6 +16,7 @@ from mixtures.dataset import BlendedDataset
 from mixtures.foreign import is_foreign
 from mixtures.indexed import IndexedReader, IntArray
 from mixtures.lock import NAME, Lock, check_files, check_inputs, read_lock
+from mixtures.packed import Fill, training_fills
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.storage import join
@@ -26,12 +27,16 @@ _CHUNK = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was verified, and `texts`: (group, sample, beginning of its text) of a few samples."""
+    """What was verified, and `texts`: (group, sample, beginning of its text) of a few samples.
+
+    `packed` is what one epoch of packed training samples holds, by group; empty if samples are read as a stream.
+    """
 
     groups: int
     documents: int
     tokens: int
     texts: list[tuple[str, int, str]]
+    packed: dict[str, Fill]
 
 
 def verify_mixture(folder: str, tokenizer_path: str, *, corpus: str, tokenizer: str, samples: int = 5) -> Report:
@@ -52,7 +57,10 @@ def verify_mixture(folder: str, tokenizer_path: str, *, corpus: str, tokenizer: 
     for name in lock.groups:
         reader = verify_group(lock, name, folder)
         documents, tokens = documents + len(reader), tokens + len(reader.tokens)
-    return Report(len(lock.groups), documents, tokens, decode_samples(folder, tokenizer_path, samples))
+    with tempfile.TemporaryDirectory() as cache:  # the mixture may lie where we cannot write
+        packed = {} if lock.packing == "stream" else training_fills(lock, folder, lock.sequence_length, cache)
+        texts = decode_samples(folder, tokenizer_path, samples, cache)
+    return Report(len(lock.groups), documents, tokens, texts, packed)
 
 
 def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
@@ -90,17 +98,17 @@ def verify_group(lock: Lock, name: str, folder: str) -> IndexedReader:
     return reader
 
 
-def decode_samples(folder: str, tokenizer_path: str, samples: int) -> list[tuple[str, int, str]]:
-    """The beginnings of the first training samples as text."""
+def decode_samples(folder: str, tokenizer_path: str, samples: int, cache: str) -> list[tuple[str, int, str]]:
+    """The beginnings of the first training samples as text; index arrays go to `cache`."""
     if samples < 1:
         return []
     decoder = Encoder.from_file(tokenizer_path)
     texts = []
-    with tempfile.TemporaryDirectory() as cache:  # the mixture may lie where we cannot write
-        dataset = BlendedDataset(join(folder, NAME), "train", samples, cache=cache)
-        for index in range(samples):
-            group, number = dataset.location(index)
-            texts.append((group, number, decoder.decode(dataset[index], skip_special_tokens=False)))
+    dataset = BlendedDataset(join(folder, NAME), "train", samples, cache=cache)
+    for index in range(samples):
+        group, number = dataset.location(index)
+        real = sum(span.tokens for span in dataset.spans(index))  # behind them is padding
+        texts.append((group, number, decoder.decode(dataset[index][:real], skip_special_tokens=False)))
     return texts
 
 

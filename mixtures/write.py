@@ -101,6 +101,7 @@ def make_lock(
         variant=recipe.variant,
         split=split,
         groups=facts,
+        packing=recipe.packing,
     )
     return lock, unmatched
 
@@ -110,7 +111,7 @@ def _usable(arrays: Mapping[str, Any], lock: Lock) -> bool:
     if "weights" in arrays:
         return set(arrays["weights"]) <= {group.weight for group in lock.groups.values()}
     hashes = [(group.files[".idx"].xxh3, group.files[".documents.parquet"].xxh3) for group in lock.groups.values()]
-    same = (arrays["lengths"], arrays["documents"]) in hashes
+    same = (arrays["lengths"], arrays["documents"]) in hashes and arrays.get("packing", "stream") == lock.packing
     return same and (arrays["split"], arrays["variant"]) == (lock.split, lock.variant)
 
 

@@ -24,3 +24,22 @@ def greedy(weights: list[float], samples: int) -> list[tuple[int, int]]:
         out.append((group, drawn[group]))
         drawn[group] += 1
     return out
+
+
+def best_fit(lengths: list[int], names: list[int], room: int) -> list[list[tuple[int, int]]]:
+    """Best-fit decreasing by looking at all samples: (name, start) of each piece, sample by sample."""
+    pieces = [(min(room, length - start), name, start) for length, name in zip(lengths, names, strict=True)
+              for start in range(0, length, room)]  # fmt: skip
+    samples: list[list[tuple[int, int]]] = []
+    left: list[tuple[int, int]] = []  # room of each sample, and when it came to have it
+    for time, (length, name, start) in enumerate(sorted(pieces, key=lambda piece: -piece[0])):
+        fitting = [(*left[sample], sample) for sample in range(len(samples)) if left[sample][0] >= length]
+        if fitting:
+            now, _, sample = min(fitting)
+        else:
+            now, sample = room, len(samples)
+            samples.append([])
+            left.append((room, time))
+        samples[sample].append((name, start))
+        left[sample] = (now - length, time)
+    return samples
