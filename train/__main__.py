@@ -186,21 +186,28 @@ def slurm(
     print(slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python), end="")
 
 
+Gpu = Annotated[str, typer.Option(help="Kind of GPU, one of train/hardware.yaml or of --hardware.")]
+Vocabulary = Annotated[int, typer.Option(min=1, help="Rows of the embedding, padding included.")]
+HardwareFile = Annotated[Path | None, typer.Option("--hardware", help="A file like train/hardware.yaml.")]
+Mtbf = Annotated[float, typer.Option(min=1.0, help="Hours between failures of one node.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+
+
 @app.command("plan")
 def plan_(
     recipe: Annotated[str, typer.Argument(help="Name of a built-in recipe or path of a YAML file.")],
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the whole run.")] = 8,
-    gpu: Annotated[str, typer.Option(help="Kind of GPU, one of train/hardware.yaml or of --hardware.")] = "a100-80gb",
-    vocabulary: Annotated[int, typer.Option(min=1, help="Rows of the embedding, padding included.")] = 250_880,
-    hardware: Annotated[Path | None, typer.Option(help="A file like train/hardware.yaml.")] = None,
+    gpu: Gpu = "a100-80gb",
+    vocabulary: Vocabulary = 250_880,
+    hardware: HardwareFile = None,
     layouts: Annotated[int, typer.Option(min=1, help="Layouts to show.")] = 8,
     pue: Annotated[float, typer.Option(min=1.0, help="Power usage effectiveness of the building.")] = 1.2,
     grams_per_kwh: Annotated[float, typer.Option(min=0.0, help="Grams of CO2 a kWh.")] = 57.0,
-    node_mtbf_hours: Annotated[float, typer.Option(min=1.0, help="Hours between failures of one node.")] = 8000.0,
+    node_mtbf_hours: Mtbf = 8000.0,
     corpus_plan: Annotated[
         Path | None, typer.Option(help="Output of `roots_pipeline plan --json`: adds the corpus to the sheet.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """What training a recipe takes on some GPUs: memory, layouts, time, energy, checkpoints. Starts nothing."""
     import orjson
@@ -213,7 +220,7 @@ def plan_(
     from train.planner.sheet import as_facts, as_text, plan_run
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
-    assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours)
+    assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours).checked()
     corpus = read_corpus_plan(corpus_plan) if corpus_plan else None
     sheet = plan_run(config, vocabulary, gpus, load_hardware(gpu, hardware or BUILT_IN), assumed)
     if as_json:
@@ -223,6 +230,50 @@ def plan_(
     print(as_text(sheet, layouts))
     if corpus:
         print("\n" + corpus_text(corpus))
+
+
+@app.command("simulate")
+def simulate_(
+    recipe: Annotated[str, typer.Argument(help="Name of a built-in recipe or path of a YAML file.")],
+    nodes: Annotated[
+        list[int] | None, typer.Option(min=1, max=1_000_000, help="Nodes; may be given several times.")
+    ] = None,
+    spares: Annotated[int | None, typer.Option(min=0, help="Default: 99% of failures find one.")] = None,
+    gpu: Gpu = "a100-80gb",
+    vocabulary: Vocabulary = 250_880,
+    hardware: HardwareFile = None,
+    node_mtbf_hours: Mtbf = 8000.0,
+    repair_hours: Annotated[float, typer.Option(min=0.0, help="Until a failed node is a spare one.")] = 24.0,
+    restart_minutes: Annotated[float, typer.Option(min=0.0, help="From a failure to the first step.")] = 15.0,
+    write_gbytes: Annotated[float, typer.Option(min=0.001, help="Of the shared disk, GB/s.")] = 60.0,
+    save_minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="Of work between saves; default: Daly's best.")
+    ] = None,
+    days: Annotated[float, typer.Option(min=0.1, max=10_000, help="Of work, where no layout says how much.")] = 100.0,
+    trials: Annotated[int, typer.Option(min=1, max=1000, help="Simulations of each size.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed has other failures.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Play a run with failing nodes and spares, for clusters of several sizes: what is kept of the time (goodput)."""
+    import orjson
+
+    from roots_pipeline.core.recipe import load_section
+    from train.config import RECIPES, TrainConfig
+    from train.planner.costs import Assumptions
+    from train.planner.goodput import Question, play, rows_as_facts, rows_as_text
+    from train.planner.hardware import BUILT_IN, load_hardware
+
+    config = load_section(recipe, "train", TrainConfig, RECIPES)
+    assumed = Assumptions(
+        node_mtbf_hours=node_mtbf_hours, restart_minutes=restart_minutes, write_gbytes=write_gbytes
+    ).checked()
+    asked = Question(spares, repair_hours, save_minutes, days, trials, seed).checked()
+    sizes = nodes or [10, 100, 1000, 10_000]
+    rows = play(config, vocabulary, sizes, load_hardware(gpu, hardware or BUILT_IN), assumed, asked)
+    if as_json:
+        print(orjson.dumps(rows_as_facts(rows)).decode())
+        return
+    print(rows_as_text(rows, config, vocabulary, assumed, asked))
 
 
 @app.command()

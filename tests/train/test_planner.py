@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.planner_memory import CONFIGURATIONS
@@ -17,9 +18,10 @@ from roots_pipeline.core.recipe import load_section
 from roots_pipeline.plan import Prediction, RunPlan
 from tests.train.test_commands import command
 from train.config import RECIPES, TrainConfig
-from train.model.shape import checkpoint_bytes, parameter_count
+from train.model.shape import checkpoint_bytes, hardware_flops_per_token, model_flops_per_token, parameter_count
 from train.parallel.layout import Layout
 from train.planner.costs import Assumptions, best_interval, bill, expected_goodput
+from train.planner.goodput import enough_spares
 from train.planner.hardware import load_hardware
 from train.planner.memory import (
     bytes_per_parameter,
@@ -31,7 +33,7 @@ from train.planner.memory import (
 )
 from train.planner.sheet import layouts, plan_run
 from train.planner.simulation import Cluster, pipeline_seconds, simulate
-from train.planner.speed import bubble_share, gopher_flops, step_time
+from train.planner.speed import bubble_seconds, bubble_share, gopher_flops, stage_seconds, step_time
 
 ROWS = {"bloom": 250_880, "gopher": 32_000}
 GOPHER_BYTES = 2 + 4 + 4  # bfloat16 weights and two moments, no float32 weights
@@ -66,9 +68,8 @@ def test_published_figures_of_gopher() -> None:
     assert memory["weights"] / 1e9 == pytest.approx(560, rel=0.002)
     assert 16 * parameters / 1e12 == pytest.approx(4.48, rel=0.002)
     assert GOPHER_BYTES * parameters / 2**40 == pytest.approx(2.546, rel=0.002)
-    sizes = (80, 16_384, 128, 32_000, 2048, 300e9)
-    assert gopher_flops(*sizes) == pytest.approx(4.755e23, rel=5e-4)
-    whole = gopher_flops(*sizes, embeddings=False, recomputed=True)
+    assert gopher_flops(shape, 2048, 300e9) == pytest.approx(4.755e23, rel=5e-4)
+    whole = gopher_flops(shape, 2048, 300e9, embeddings=False, recomputed=True)
     assert whole / 1e15 == pytest.approx(6.31e8, rel=1e-3)
     assert whole / (920 * 3600 * 4096) / 1e12 == pytest.approx(46.5, abs=0.1)  # TFLOP/s of a TPU
 
@@ -83,7 +84,8 @@ def test_step_of_the_published_layout_is_near_the_logged_one() -> None:
     """105.22 seconds. The efficiency of the A100 was chosen with this run, so this only guards against drift."""
     config, hardware = recipe("bloom-176b"), load_hardware("a100-80gb")
     time = step_time(BLOOM, config, JEAN_ZAY, hardware)
-    assert time.total == pytest.approx(105.22, rel=0.03) and time.bubble_share == pytest.approx(11 / 139)
+    assert time.total == pytest.approx(105.22, rel=0.01)
+    assert 11 / 139 < time.bubble_share < 0.1  # the last stage has the head, and the others wait for it
     assert largest_memory(BLOOM, config, JEAN_ZAY).total / 2**30 < 59  # measured; theirs kept more
 
 
@@ -151,7 +153,9 @@ def test_command_prints_a_sheet_and_json() -> None:
     assert "115,311 steps" in text and "352.5 GB of weights" in text and "tensor 4 x pipeline 12" in text
     facts = json.loads(command(*arguments, "--json", "--layouts", "2").stdout)
     assert len(facts["candidates"]) == 2 and facts["parameters"] == 176_247_271_424
-    assert 100 < facts["bill"]["days"] < 140
+    assert 100 < facts["bill"]["days"] < 140 and facts["state_bytes"] == 2 + 4 + 12 / 4 and facts["paper_flops"] is None
+    paper = "6.31e+23 operations as its paper counts"
+    assert paper in command("plan", "gopher-280b", "--gpus", "4096", "--vocabulary", "32000").stdout
     refused = command("plan", "bloom-176b", "--gpus", "7")
     assert isinstance(refused.exception, RecipeError)
 
@@ -172,11 +176,37 @@ def test_simulated_pipeline_equals_the_closed_form(stages: int, micro_batches: i
     seconds = pipeline_seconds([1.0] * stages, [2.0] * stages, micro_batches)
     assert seconds == pytest.approx((micro_batches + stages - 1) * 3.0)
     assert 1 - micro_batches * 3.0 / seconds == pytest.approx(bubble_share(stages, micro_batches))
+    assert bubble_seconds([3.0] * stages, micro_batches) == pytest.approx(seconds - micro_batches * 3.0)
+
+
+@pytest.mark.parametrize("name", ["bloom-176b", "bloom-560m", "gopher-280b"])
+@pytest.mark.parametrize("layout", [Layout(8, 4, 12), Layout(1, 2, 2), Layout(4, 1, 1)])
+def test_formula_of_a_step_is_that_of_its_stages(name: str, layout: Layout) -> None:
+    """Work of the stages adds up to that of the step; waiting is what the simulation finds, transfers left out."""
+    changes = {"tensor_parallel": layout.tensor, "pipeline_parallel": layout.pipeline, "micro_batch": 1}
+    config = recipe(name).model_copy(update=changes)
+    shape, hardware = config.shape(ROWS[config.model.kind]), load_hardware("a100-80gb")
+    forward, backward, transfer = stage_seconds(shape, config, layout, hardware)
+    micro_batches = config.global_batch // layout.data
+    time = step_time(shape, config, layout, hardware)
+    work = micro_batches * (sum(forward) + sum(backward)) / layout.pipeline
+    assert work == pytest.approx(time.compute + time.tensor)
+    per_token = (
+        hardware_flops_per_token(shape, 2048, recomputed=True)
+        if config.activation_checkpointing == "full"
+        else model_flops_per_token(shape, 2048)
+    )
+    flops = config.global_batch * 2048 * per_token / layout.processes
+    assert time.compute == pytest.approx(flops / hardware.peak(config.precision) / hardware.efficiency)
+    played = pipeline_seconds(forward, backward, micro_batches)
+    assert played == pytest.approx(work + time.bubble, rel=0.01)
+    assert 2 * micro_batches * transfer * (layout.pipeline > 1) == pytest.approx(time.pipeline)
 
 
 def test_the_longest_stage_sets_the_pace() -> None:
     seconds = pipeline_seconds([1.0, 2.0, 1.0], [2.0, 4.0, 2.0], 100)
-    assert 600 <= seconds <= 600 + 2 * 6
+    assert seconds == pytest.approx(12.0 + 99 * 6.0, rel=0.005)  # its first backward pass may come a little earlier
+    assert bubble_seconds([3.0, 6.0, 3.0], 100) == pytest.approx(12.0 + 99 * 6.0 - 100 * 4.0)
     assert pipeline_seconds([1.0] * 4, [2.0] * 4, 8, transfer=0.5) > pipeline_seconds([1.0] * 4, [2.0] * 4, 8)
 
 
@@ -208,6 +238,58 @@ def test_too_few_spares_make_the_run_wait() -> None:
     found = [simulate(Cluster(spares=spares, **common), work=60 * 86400.0, seed=3) for spares in (0, 4, 30)]  # type: ignore[arg-type]
     assert found[0].waiting > found[1].waiting > found[2].waiting == 0.0
     assert found[0].kept < found[1].kept < found[2].kept
+
+
+@pytest.mark.parametrize("repaired_at_once", [0.0, 0.144, 3.0, 30.0, 3000.0])
+def test_spares_that_suffice_for_99_of_100_failures(repaired_at_once: float) -> None:
+    """A failure finds a spare if fewer than all of them are missing: a Poisson distribution, drawn."""
+    enough = enough_spares(repaired_at_once)
+    drawn = np.random.default_rng(1).poisson(repaired_at_once, 200_000)
+    assert np.mean(drawn < enough) > 0.989 and (enough == 1 or np.mean(drawn < enough - 1) < 0.991)
+
+
+def test_simulation_of_a_recipe_from_ten_to_ten_thousand_nodes() -> None:
+    """Kept shares are Daly's where a spare was always there, and less where not; a layout is named or refused."""
+    rows = json.loads(command("simulate", "bloom-176b", "--json").stdout)
+    assert [row["nodes"] for row in rows] == [10, 100, 1000, 10_000]
+    for row in rows:
+        found = row["simulated"]
+        assert found["kept"] == pytest.approx(row["closed_form"], rel=0.02) and found["waiting"] < 0.005
+        assert row["low"] <= found["kept"] <= row["high"]
+        losses = sum(found[name] for name in ("saving", "repeated", "restarting", "waiting"))
+        assert found["kept"] + losses == pytest.approx(1)
+    kept = [row["simulated"]["kept"] for row in rows]
+    assert kept == sorted(kept, reverse=True)
+    step = rows[0]["step"]
+    assert step["layout"]["tensor"] * step["layout"]["pipeline"] * step["layout"]["data"] == 80
+    assert step["seconds"] == pytest.approx(step["formula_seconds"], rel=0.03) and rows[0]["days"] > 600
+    assert rows[3]["step"] is None and "80000 GPUs cannot be arranged" in rows[3]["no_step"] and rows[3]["days"] is None
+    lonely = json.loads(command("simulate", "bloom-176b", "--nodes", "48", "--spares", "0", "--json").stdout)[0]
+    assert lonely["simulated"]["waiting"] > 0.05 and lonely["closed_form"] - lonely["simulated"]["kept"] > 0.05
+
+
+def test_simulation_for_people() -> None:
+    text = command("simulate", "bloom-176b", "--nodes", "48", "--spares", "1", "--trials", "3").stdout
+    assert "data 4 x tensor 8 x pipeline 12" in text and "For that in 99% of all failures: 2 for 48 nodes." in text
+    text = command("simulate", "bloom-560m", "--nodes", "1000000", "--days", "1").stdout
+    assert "something fails every 29 seconds: next to nothing is kept" in text and "No layout: " in text
+    repeated = [command("simulate", "bloom-1b1", "--nodes", "3", "--seed", "7", "--json").stdout for _ in range(2)]
+    assert repeated[0] == repeated[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "bloom-176b", "--node-mtbf-hours", "inf"), "--node-mtbf-hours: inf is no number"),
+        (("simulate", "bloom-176b", "--repair-hours", "inf"), "--repair-hours: inf is no number"),
+        (("simulate", "bloom-176b", "--gpu", "v100-32gb"), "does not compute in bf16"),
+        (("plan", "bloom-176b", "--gpus", "384", "--pue", "inf"), "--pue: inf is no number"),
+        (("plan", "bloom-176b", "--gpus", "384", "--node-mtbf-hours", "1"), "something fails every 75 seconds"),
+    ],
+)
+def test_impossible_questions(arguments: tuple[str, ...], message: str) -> None:
+    error = command(*arguments).exception
+    assert isinstance(error, RecipeError) and message in str(error)
 
 
 def test_the_corpus_planners_forecast_is_part_of_the_sheet(tmp_path: Path) -> None:

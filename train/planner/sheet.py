@@ -16,11 +16,12 @@ from train.model.shape import Shape, checkpoint_bytes, model_flops_per_token, pa
 from train.parallel.layout import Layout
 from train.planner.costs import Assumptions, Bill, best_interval, bill, expected_goodput
 from train.planner.hardware import Hardware
-from train.planner.memory import Memory, inference_memory, largest_memory
-from train.planner.speed import StepTime, step_time, utilisation
+from train.planner.memory import Memory, bytes_per_parameter, inference_memory, largest_memory
+from train.planner.speed import StepTime, gopher_flops, step_time, utilisation
 
 _USABLE = 0.92  # of a GPU's memory: the rest is for libraries and fragments
 _GIB = 2**30
+LEAST_GOODPUT = 0.01  # below it a run has no end worth naming
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Sheet:
     inference: dict[str, float]
     mfu: float
     assumed: Assumptions
+    state_bytes: float  # of one parameter in one process, before activations
+    paper_flops: float | None  # of a Gopher: as its paper counts them
 
 
 def layouts(config: TrainConfig, vocabulary: int, gpus: int, hardware: Hardware) -> list[Candidate]:
@@ -110,6 +113,12 @@ def plan_run(
     mtbf = assumed.node_mtbf_hours * 3600 / nodes
     interval = best_interval(save, mtbf)
     goodput = expected_goodput(interval, save, 60 * assumed.restart_minutes, mtbf)
+    if goodput < LEAST_GOODPUT:
+        raise RecipeError(
+            f"on {nodes} nodes something fails every {mtbf:.3g} seconds, and next to nothing of the work is kept.",
+            where="--node-mtbf-hours",
+            hint="It is the time between two failures of one node, thousands of hours.",
+        )
     tokens = config.train_samples * config.sequence_length
     return Sheet(
         shape, gpus, candidates, chosen, steps, tokens,
@@ -117,6 +126,9 @@ def plan_run(
         bill(seconds / goodput, gpus, hardware.watts, assumed), size,
         max(1, round(interval / chosen.time.total)), inference_memory(shape, config.sequence_length, 1),
         utilisation(shape, config, chosen.layout, hardware, chosen.time.total), assumed,
+        bytes_per_parameter(config.precision, chosen.layout.data),
+        gopher_flops(shape, config.sequence_length, tokens, embeddings=False, recomputed=True)
+        if shape.kind == "gopher" else None,
     )  # fmt: skip
 
 
@@ -144,9 +156,12 @@ def as_text(sheet: Sheet, shown: int) -> str:
     """The sheet for people."""
     memory, time, shape, bill_ = sheet.chosen.memory, sheet.chosen.time, sheet.shape, sheet.bill
     rate = sheet.tokens / sheet.seconds
+    paper = [f"{sheet.paper_flops:.3g} operations as its paper counts: with recomputation, without the vocabulary"
+             ] if sheet.paper_flops else []  # fmt: skip
     lines = [
         f"{shape.title} of {parameter_count(shape):,} parameters, {sheet.tokens:,} tokens in {sheet.steps:,} steps, "
         f"{sheet.model_flops:.3g} operations",
+        *paper,
         "",
         f"{'layout':<42}{'micro':>6}{'GiB/GPU':>9}{'s/step':>9}{'bubble':>8}  fits",
     ]
@@ -161,7 +176,9 @@ def as_text(sheet: Sheet, shown: int) -> str:
     lines += [
         "",
         "With the first of them:",
-        "  GiB of a GPU       " + ", ".join(f"{name} {value:.1f}" for name, value in parts.items()),
+        "  GiB of a GPU       "
+        + ", ".join(f"{name} {value:.1f}" for name, value in parts.items())
+        + f"; {sheet.state_bytes:.3g} bytes a parameter before activations",
         "  seconds of a step  " + ", ".join(f"{name} {value:.2f}" for name, value in shares.items()),
         f"  speed              {rate:,.0f} tokens a second, {86400 * rate:.3g} a day; {sheet.mfu:.1%} of the peak as "
         "model operations",
