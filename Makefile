@@ -15,7 +15,7 @@ READY := .venv/.ready
 options = --recipe $(RECIPE) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
-.PHONY: help setup corpus tokenizer mixture sweep train report generate docs check lint types test bench faults layouts clean
+.PHONY: help setup corpus tokenizer mixture sweep train report generate docs site check lint types test bench faults layouts clean
 .PHONY: test-models test-corpus
 .DEFAULT_GOAL := help
 
@@ -60,6 +60,10 @@ docs: $(READY)  ## Write docs/recipe.schema.json and docs/recipes.md anew from t
 	@for package in roots_pipeline tokenizer mixtures train; do \
 		$(BIN)/python -m $$package schema --into docs/recipe.schema.json || exit 1; done
 	@$(BIN)/python -m roots_pipeline.core.reference docs/recipe.schema.json > docs/recipes.md
+
+site: $(READY)  ## The guides of docs/ as a web site in build/site, to be read without a network
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
+	@echo "site: build/site/index.html"
 
 lint: $(READY)  ## Style (ruff)
 	$(BIN)/ruff check .

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from roots_pipeline.core.output import table
 from roots_pipeline.plan import RunPlan
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def print_plan(plan: RunPlan) -> None:
-    """Print two tables and three sentences."""
-    console = Console(width=None if Console().is_terminal else 120)
-    inputs = _table("input", ("source", "kind"), ("files", "bytes", "shards", "documents, about", "kept, at most"))
+def plan_parts(plan: RunPlan) -> list[str | Table]:
+    """Two tables and three sentences."""
+    inputs = table("input", ("source", "kind"), ("files", "bytes", "shards", "documents, about", "kept, at most"))
     for source in plan.sources:
         kept = "?" if source.kept_share is None else f"{source.kept_share:.1%}"
         documents = "?" if source.documents is None else f"{source.documents:,}"
         inputs.add_row(Text(source.name), source.kind, f"{source.files:,}", f"{source.bytes:,}", f"{source.shards:,}",
                        documents, kept)
-    console.print(inputs)
-    steps = _table("steps", ("step",), ("tasks", "done already"))
+    steps = table("steps", ("step",), ("tasks", "done already"))
     for step in plan.steps:
         steps.add_row(step.title, f"{step.tasks:,}", f"{step.reused:,}")
-    console.print(steps)
     tasks, reused = sum(step.tasks for step in plan.steps), sum(step.reused for step in plan.steps)
     found = plan.prediction
-    print(f"{tasks - reused:,} of {tasks:,} tasks would run.")
-    print(f"A run from the beginning takes about {_time(found.cpu_seconds)} of CPU time, "
-          f"{_time(found.wall_seconds)} with {plan.workers} workers, "
-          f"{_size(found.stage_bytes)} for intermediate files and {_size(found.output_bytes)} for the corpus.")
-    print(f"Predicted from {_size(found.sample_bytes)} of the input, of which {found.kept_share:.1%} of the documents "
-          "were kept.")
-
-
-def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in left:
-        table.add_column(name)
-    for name in right:
-        table.add_column(name, justify="right")
-    return table
+    return [
+        inputs,
+        steps,
+        f"{tasks - reused:,} of {tasks:,} tasks would run.",
+        f"A run from the beginning takes about {_time(found.cpu_seconds)} of CPU time, "
+        f"{_time(found.wall_seconds)} with {plan.workers} workers, "
+        f"{_size(found.stage_bytes)} for intermediate files and {_size(found.output_bytes)} for the corpus.",
+        f"Predicted from {_size(found.sample_bytes)} of the input, of which {found.kept_share:.1%} of the documents "
+        "were kept.",
+    ]
 
 
 def _size(size: float) -> str:

@@ -106,16 +106,23 @@ class Removed:
     unknown: tuple[str, ...]
 
 
-def remove_documents(folder: str, *, ids: Sequence[str] = (), urls: Sequence[str] = ()) -> Removed:
-    """Patch a finished corpus. Raises StaleDataError if it is not finished."""
+def remove_documents(
+    folder: str, *, ids: Sequence[str] = (), urls: Sequence[str] = (), dry_run: bool = False
+) -> Removed:
+    """Patch a finished corpus (`dry_run`: only count). Raises StaleDataError if it is not finished."""
     with lock_folder(folder):
         manifest = read_manifest(folder, made_by="python -m roots_pipeline run")
         check_files(folder, manifest)
         before, asked = read_removal(folder), Removal(tuple(ids), tuple(urls))
+        patch = _Patch(asked)
+        if dry_run:
+            for part in ("documents", "rejected"):
+                for path in list_files(join(folder, part), ".parquet"):
+                    patch.count(path, part)
+            return _done(patch, [*ids, *urls])
         # First of all: from here on a run leaves the documents out, whatever happens to the rest of this call.
         write_json(join(folder, "removed.json"), {
             "ids": sorted({*before.ids, *ids}), "urls": sorted({*before.urls, *urls})})
-        patch = _Patch(asked)
         files = dict(manifest.files)
         for part in ("documents", "rejected"):
             for path in list_files(join(folder, part), ".parquet"):
@@ -124,8 +131,12 @@ def remove_documents(folder: str, *, ids: Sequence[str] = (), urls: Sequence[str
                     files[f"{part}/{name}"] = {"size": size_of(path), "xxh3": hash_file(path)}
                     _forget(folder, name)
         _write_manifest(folder, manifest, patch, files)
-        unknown = tuple(name for name in dict.fromkeys([*ids, *urls]) if name not in patch.known)
-        return Removed(patch.documents.total(), patch.rejected, unknown)
+        return _done(patch, [*ids, *urls])
+
+
+def _done(patch: _Patch, names: Sequence[str]) -> Removed:
+    unknown = tuple(name for name in dict.fromkeys(names) if name not in patch.known)
+    return Removed(patch.documents.total(), patch.rejected, unknown)
 
 
 class _Patch:
@@ -153,6 +164,13 @@ class _Patch:
                 if batch.num_rows:
                     out.write(batch)
         return True
+
+    def count(self, path: str, part: str) -> None:
+        """Count what the file holds of what was asked for, and leave it as it is."""
+        file = open_parquet(path)
+        for number in range(file.num_row_groups):
+            if self.asked.rows_of(_group(file, number, ["id", "url"])).any():
+                self._without(_group(file, number, file.schema_arrow.names), part)
 
     def _without(self, batch: pa.RecordBatch, part: str) -> pa.RecordBatch:
         gone = self.asked.rows_of(batch)

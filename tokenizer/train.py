@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from roots_pipeline.core.errors import TokenizerError
-from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
+from roots_pipeline.core.manifest import Manifest, check_files, note_history, read_manifest, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.storage import fingerprint, hash_file, join, lock_folder, size_of, sweep_temporaries
 from roots_pipeline.core.tasks import Commit, Engine, Task, run_task
@@ -42,10 +42,8 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
     (no finished corpus), EmptyOutputError (a corpus without text), StorageError.
     """
     folder = join(run, "tokenizer")
-    recipe = _with_size_of_import(recipe)
+    recipe = usable_recipe(recipe)
     sizes = recipe.sizes
-    _check_byte_fallback(recipe)
-    read_earlier(recipe)  # what cannot be used is told before anything is counted
     started = time.time()
     with lock_folder(folder):
         sweep_temporaries(folder)
@@ -68,6 +66,27 @@ def train_tokenizer(recipe: TokenizerRecipe, run: str, engine: Engine, progress:
         manifest = _write_manifest(folder, recipe, sizes, counted, result)
         note_history(folder, started, step="tokenizer", vocab_size=sizes.vocab_size)
     return manifest
+
+
+def usable_recipe(recipe: TokenizerRecipe) -> TokenizerRecipe:
+    """The recipe with all that decides the size; what cannot be used is told before anything is counted."""
+    recipe = _with_size_of_import(recipe)
+    _check_byte_fallback(recipe)
+    read_earlier(recipe)
+    return recipe
+
+
+def preview(recipe: TokenizerRecipe, run: str) -> dict[str, Any]:
+    """What `train_tokenizer` would make, from recipe and corpus manifest alone. Raises like it."""
+    sizes = usable_recipe(recipe).sizes
+    corpus = join(run, "corpus")
+    manifest = read_manifest(corpus, made_by="python -m roots_pipeline run")
+    check_files(corpus, manifest)
+    return {
+        "vocab_size": sizes.vocab_size, "padded_vocab_size": sizes.padded_vocab_size, "spare": sizes.spare,
+        "merges": 0 if recipe.existing else sizes.merges, "sampling": recipe.sampling.rule,
+        "documents": manifest.counts["kept"], "bytes": manifest.counts["kept_bytes"],
+    }  # fmt: skip
 
 
 def train_and_export(

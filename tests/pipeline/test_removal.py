@@ -29,8 +29,11 @@ def test_what_is_removed_is_nowhere_and_stays_away(tmp_path: Path, recipe: str) 
     folder = tmp_path / "out"
     run(recipe, folder)
     before = {row["id"]: row for part in ("documents", "rejected") for row in rows(folder, part)}
+    as_it_was = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    would = remove_documents(str(folder), ids=["a0", "a1", "nobody"], dry_run=True)
+    assert as_it_was == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = remove_documents(str(folder), ids=["a0", "a1", "nobody"])
-    assert (done.documents, done.rejected, done.unknown) == (1, 1, ("nobody",))
+    assert would == done and (done.documents, done.rejected, done.unknown) == (1, 1, ("nobody",))
     kept = {row["id"]: row for row in rows(folder, "documents")}
     assert kept == {name: before[name] for name in ("a3", "b0", "b1")}
     rejected = {row["id"]: row for row in rows(folder, "rejected")}

@@ -57,7 +57,9 @@ def write_corpus(run: Path, shards: dict[str, list[Row]]) -> None:
         path = write_shard(folder / f"{name}.parquet", rows)
         files[f"documents/{name}.parquet"] = {"size": os.path.getsize(path), "xxh3": hash_file(path)}
     marks = "".join(str(facts["xxh3"]) for facts in files.values())
-    write_manifest(str(run / "corpus"), "corpus", config={}, inputs={}, counts={}, fingerprint=marks, files=files)
+    texts = [text.encode() for rows in shards.values() for text, _ in rows]
+    counts = {"kept": len(texts), "kept_bytes": sum(map(len, texts))}
+    write_manifest(str(run / "corpus"), "corpus", config={}, inputs={}, counts=counts, fingerprint=marks, files=files)
 
 
 def shards_of(sample: Path) -> dict[str, list[Row]]:
@@ -290,6 +292,18 @@ def test_count_and_encode(run: Path) -> None:
         assert list(map(int, shown.stdout.split())) == expected_ids
     shown = CliRunner().invoke(app, ["encode", "--run", str(run), "a.", "--show"])
     assert shown.stdout.splitlines()[1].split() == [str(encoder.encode(".")[0]), "b'.'"]
+
+
+def test_a_dry_run_tells_the_sizes_and_writes_nothing(run: Path, sample: Path) -> None:
+    words = ["train", "--recipe", "smoke", "--run", str(run), "--json", "--quiet"]
+    would = json.loads(CliRunner().invoke(app, [*words, "--dry-run"]).stdout)
+    assert not (run / "tokenizer").exists()
+    texts = [text for shard in shards_of(sample).values() for text, _ in shard]
+    assert would["documents"] == 90 and would["bytes"] == sum(len(text.encode()) for text in texts)
+    assert would["padded_vocab_size"] == 1024 and would["dry_run"] is True
+    done = json.loads(CliRunner().invoke(app, [*words, "--workers", "1"]).stdout)
+    assert {name: done[name] for name in ("vocab_size", "spare", "merges", "path")} == {
+        name: would[name] for name in ("vocab_size", "spare", "merges", "path")}
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
