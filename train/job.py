@@ -184,7 +184,7 @@ def work(
         stops.close()
     if place.leads:
         if step == job.steps:
-            _finish(job, step, samples)
+            _finish(job, step, samples, training)
         note_history(str(job.folder), started, step=step, samples=samples, processes=job.layout.processes)
 
 
@@ -229,16 +229,18 @@ def _checkpoints(job: Job, place: Place) -> Checkpoints:
     )
 
 
-def _finish(job: Job, step: int, samples: int) -> None:
-    """The manifest of a run that has come to its end."""
-    config = job.config
-    trained = samples - sum(end - first for first, end in job.skips.below(samples))
+def _finish(job: Job, step: int, samples: int, training: BlendedDataset) -> None:
+    """The manifest of a run that has come to its end; `tokens` are inputs, of packed samples padding too."""
+    config, skipped = job.config, job.skips.below(samples)
+    trained = samples - sum(end - first for first, end in skipped)
     counts = {
         "steps": step,
         "samples": trained,
         "tokens": trained * config.sequence_length,
         "parameters": parameter_count(config.shape(job.vocabulary)),
     }
+    if training.packed:
+        counts["labels"] = training.labels(range(samples)) - sum(training.labels(range(*one)) for one in skipped)
     write_manifest(
         str(job.folder),
         "train",

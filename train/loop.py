@@ -7,7 +7,6 @@ so a run that was stopped and continued gives the same losses, digit for digit, 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,14 @@ import torch.distributed as dist
 from roots_pipeline.core.errors import TrainingError
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
-from train.data import SampleSource, StartsOf, document_starts, micro_batches
+from train.data import (
+    SampleSource,
+    StartsOf,
+    document_starts,
+    labels_of_micro_batch,
+    micro_batches,
+    packed_source,
+)
 from train.health import slow_processes, space_warning
 from train.incidents import documents_of, names, note_incident, note_roll_back, rolled_back
 from train.monitor import Monitor
@@ -143,8 +149,7 @@ class Trainer:
             group["lr"] = rate
         # Matrices; see train.optimizer.
         self.engine.optimizer.param_groups[0]["weight_decay"] = config.decay_of_weights()(samples)
-        self.engine.module.begin_step(numbers, self._starts_of(self.training))
-        loss = float(self.engine.train_batch(self._batches(self.training, numbers)))
+        loss = float(self.engine.train_batch(self._begin_batches(self.training, numbers)))
         norm = float(self.engine.get_global_grad_norm())
         return Outcome(numbers, after, loss, norm, rate, time.perf_counter() - started)
 
@@ -222,6 +227,7 @@ class Trainer:
 
     def _report(self, step: int, outcome: Outcome, last: int) -> None:
         if self.monitor is not None:
+            packed = packed_source(self.training)
             self.monitor.step(
                 step,
                 outcome.after,
@@ -232,6 +238,7 @@ class Trainer:
                 gradient_norm=outcome.norm,
                 learning_rate=outcome.rate,
                 global_batch=len(outcome.numbers),
+                **({} if packed is None else {"labels": packed.labels(outcome.numbers)}),
             )
 
     def _name_slow_processes(self, step: int) -> None:
@@ -245,8 +252,7 @@ class Trainer:
         unit = self.config.micro_batch * self.place.layout.data
         losses = {}
         for one in self.validation:
-            self.engine.module.begin_step(np.arange(one.samples), self._starts_of(one.source))
-            batches = self._batches(one.source, range(one.samples))
+            batches = self._begin_batches(one.source, np.arange(one.samples))
             losses[one.name] = float(self.engine.eval_batch(batches, num_micro_batches=one.samples // unit))
         if self.monitor is not None:
             found = {name: (loss, self._counted[name]) for name, loss in losses.items()}
@@ -257,10 +263,14 @@ class Trainer:
             return None
         return document_starts(source, self.config.sequence_length)
 
-    def _batches(self, source: SampleSource, numbers: Sequence[int] | npt.NDArray[np.int64]) -> Any:
+    def _begin_batches(self, source: SampleSource, numbers: npt.NDArray[np.int64]) -> Any:
+        """Tell the model what the next step or evaluation reads; returns what this process reads of it, if anything."""
+        micro_batch = self.config.micro_batch
+        labels = labels_of_micro_batch(source, numbers, micro_batch)
+        self.engine.module.begin_step(numbers, self._starts_of(source), labels)
         if not self.place.reads_data:
             return None
-        return micro_batches(source, numbers, self.config.micro_batch, self.place.data_rank, self.place.layout.data)
+        return micro_batches(source, numbers, micro_batch, self.place.data_rank, self.place.layout.data)
 
     def _is_alive(self, step: int, samples: int, last: int, doing: str) -> None:
         self.facts.update(step=step, samples=samples, last_step=last, doing=doing)

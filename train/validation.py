@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mixtures.dataset import BlendedDataset
 from tokenizer.encode import Encoder
-from train.data import SampleSource
+from train.data import SampleSource, packed_source
 
 BLEND = "blend"
 
@@ -50,16 +50,19 @@ def token_bytes(tokenizer: Path) -> npt.NDArray[np.int64]:
 
 
 def count_tokens(validation: ValidationSet, lengths: npt.NDArray[np.int64] | None) -> Counted:
-    """Read a set once; without `lengths` (see `token_bytes`) bits per byte are unknown.
+    """Read the labels that count of a set once; without `lengths` (see `token_bytes`) bits per byte are unknown.
 
     No model that ignores the context can have a lower loss than the entropy of the labels, so a loss below it proves
     that the model uses the context.
     """
-    counts = np.zeros(1, np.int64)
+    counts, packed = np.zeros(1, np.int64), packed_source(validation.source)
     for index in range(validation.samples):
-        found = np.bincount(validation.source[index][1:], minlength=len(counts))
+        labels = validation.source[index][1:]
+        found = np.bincount(labels if packed is None else labels[packed.counted(index)], minlength=len(counts))
         found[: len(counts)] += counts
         counts = found
+    if not counts.any():  # packed documents of one token each, alone in their samples
+        return Counted(0.0, 0.0)
     share = counts[counts > 0] / counts.sum()
     size = math.nan
     if lengths is not None:

@@ -24,28 +24,40 @@ from train.parallel.tensor import TensorParallel
 _LOGITS_AT_ONCE = {"cpu": 1 << 23, "cuda": 1 << 30}
 
 
-def vocabulary_loss(hidden: Tensor, weight: Tensor, labels: Tensor, parallel: TensorParallel) -> Tensor:
+def vocabulary_loss(
+    hidden: Tensor, weight: Tensor, labels: Tensor, parallel: TensorParallel, divisor: float | None = None
+) -> Tensor:
     """Mean cross-entropy in nats over all tokens: products in the precision of `hidden`, all sums in float32.
 
     hidden [..., hidden size] is replicated; weight [rows of this process, hidden size] is its part of the
-    tied embedding; labels [...] are token ids of the whole vocabulary. Every process returns the same
-    scalar. Gradients can be taken once.
+    tied embedding; labels [...] are token ids of the whole vocabulary. With `divisor`, labels below 0 do not
+    count, and the sum over the others is divided by it instead of the number of tokens. Every process returns
+    the same scalar. Gradients can be taken once.
     """
     rows = hidden.reshape(-1, hidden.shape[-1])
-    loss: Tensor = _HeadAndLoss.apply(rows, weight, labels.reshape(-1), parallel, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    loss: Tensor = _HeadAndLoss.apply(  # type: ignore[no-untyped-call]
+        rows, weight, labels.reshape(-1), parallel, torch.is_grad_enabled(), divisor
+    )
     return loss
 
 
 class _HeadAndLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor, parallel: TensorParallel, training: bool
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        parallel: TensorParallel,
+        training: bool,
+        divisor: float | None,
     ) -> Tensor:
         tokens, columns = len(hidden), len(weight)
         chunks = -(-tokens * columns // _LOGITS_AT_ONCE[hidden.device.type])
         losses = torch.empty(tokens, dtype=torch.float32, device=hidden.device)
         hidden_gradient = torch.empty_like(hidden) if training else None
         weight_gradient = None
+        counted, divisor = (None, float(tokens)) if divisor is None else (labels >= 0, divisor)
         for part in _parts(tokens, min(chunks, tokens)):
             logits = hidden[part] @ weight.t()
             if hidden.device.type == "cpu":  # its softmax works in place, which only float32 is exact enough for
@@ -69,19 +81,23 @@ class _HeadAndLoss(torch.autograd.Function):
             slope.scatter_(1, column, ((at_label - shift).exp() - here.float()).to(slope.dtype)[:, None])
             slope = slope.to(hidden.dtype)
             torch.mm(slope, weight, out=hidden_gradient[part])
-            weight_gradient = _add_product(weight_gradient, slope.t(), hidden[part])
+            # Rows that do not count are zeroed here and below, not in `slope`, which is as wide as the vocabulary.
+            rows = hidden[part] if counted is None else hidden[part] * counted[part, None]
+            weight_gradient = _add_product(weight_gradient, slope.t(), rows)
         if hidden_gradient is not None:
+            if counted is not None:
+                hidden_gradient.mul_(counted[:, None])
             parallel.all_reduce(hidden_gradient)
             ctx.gradients = hidden_gradient, weight_gradient
-            ctx.tokens, ctx.dtype = tokens, weight.dtype
-        return losses.mean()
+            ctx.divisor, ctx.dtype = divisor, weight.dtype
+        return losses.mean() if counted is None else (losses * counted).sum() / divisor
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         hidden_gradient, weight_gradient = ctx.gradients
         ctx.gradients = None  # scaled in place: they are good for one backward pass
-        scale = gradients[0] / ctx.tokens
-        return hidden_gradient.mul_(scale), _scaled(weight_gradient, scale, ctx.dtype), None, None, None
+        scale = gradients[0] / ctx.divisor
+        return hidden_gradient.mul_(scale), _scaled(weight_gradient, scale, ctx.dtype), None, None, None, None
 
 
 def _parts(tokens: int, chunks: int) -> list[slice]:

@@ -41,6 +41,7 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
         self._micro_batches = 0
         self._samples = np.arange(0)
         self._starts_of: StartsOf | None = None
+        self._labels: float | None = None
         self.parallel = replace(place.tensor, sequence=sequence_parallel)
         with quiet_deepspeed():
             # Recomputation is the layers' own business: DeepSpeed's would not know which samples to repeat.
@@ -52,12 +53,15 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
             )
         self.loss_fn = self.loss
 
-    def begin_step(self, samples: npt.NDArray[np.int64], starts_of: StartsOf | None = None) -> None:
+    def begin_step(
+        self, samples: npt.NDArray[np.int64], starts_of: StartsOf | None = None, labels: float | None = None
+    ) -> None:
         """The step or evaluation that follows reads these samples, in this order; dropout depends on them.
 
-        `starts_of` tells where the documents of some samples begin, if attention is to stay within them.
+        `starts_of` tells where the documents of some samples begin, if attention is to stay within them; `labels` how
+        many labels of a micro-batch count, over the whole step on average, if not all do.
         """
-        self._samples, self._starts_of, self._micro_batches = samples, starts_of, 0
+        self._samples, self._starts_of, self._labels, self._micro_batches = samples, starts_of, labels, 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         """This stage's layers on one micro-batch; every stage sees the micro-batches in the same order."""
@@ -74,9 +78,13 @@ class ModelPipeline(PipelineModule):  # type: ignore[misc]
             return super().forward(inputs)  # type: ignore[no-any-return]
 
     def loss(self, hidden: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy of the last stage's hidden states."""
+        """Cross-entropy of the last stage's hidden states, whose mean over micro-batches is that over all labels.
+
+        DeepSpeed adds the micro-batches up and divides by their number, in losses and gradients, and takes the mean
+        over data-parallel processes. So each is divided by the labels of an average one, not by its own.
+        """
         whole = whole_sequence(hidden, self.parallel)
-        return vocabulary_loss(whole, self.tied_modules[TIED].weight, labels, self.parallel)
+        return vocabulary_loss(whole, self.tied_modules[TIED].weight, labels, self.parallel, self._labels)
 
     def _synchronize_tied_weights(self) -> None:
         # Making both copies of the tied matrix equal is no part of what gradients flow through.
