@@ -97,6 +97,7 @@ def micro_batches(
         own = [int(one) for one in numbers[start : start + micro_batch]]
         tokens = torch.from_numpy(np.stack([source[one] for one in own]))
         labels = tokens[:, 1:].contiguous()
-        if packed is not None:
-            labels[torch.from_numpy(~np.stack([packed.counted(one) for one in own]))] = NOT_COUNTED
+        if packed is not None:  # not in place: of a single sample, inputs and labels share their memory
+            counted = torch.from_numpy(np.stack([packed.counted(one) for one in own]))
+            labels = labels.masked_fill(~counted, NOT_COUNTED)
         yield tokens[:, :-1].contiguous(), labels

@@ -2,9 +2,9 @@
 
     python -m tests.train.layouts [--short] FOLDER
 
-prints a table, writes FOLDER/layouts.json ("model layout variant" -> losses and norms of the steps, and parameters
-whose copies differ at the end), and ends with 1 if a run is not within its bounds. Dropout is on and clipping active
-throughout. With --short only what a test run has time for.
+prints a table, writes FOLDER/layouts.json ("model layout variant" -> losses and norms of the steps, the loss of an
+evaluation at the end, and parameters whose copies differ then), and ends with 1 if a run is not within its bounds.
+Dropout is on and clipping active throughout. With --short only what a test run has time for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -24,11 +24,11 @@ import torch
 import torch.distributed as dist
 import xxhash
 
-from tests.train.scenario import VOCABULARY, MadeUpText, settings
+from tests.train.scenario import VOCABULARY, MadeUpText, PackedText, settings
 from tests.train.worlds import run_world
 from train import engine as engine_module
 from train.config import TrainConfig
-from train.data import document_starts, micro_batches
+from train.data import document_starts, labels_of_micro_batch, micro_batches
 from train.engine import build_engine
 from train.parallel.backend import deepspeed
 from train.parallel.topology import Place, connect
@@ -47,12 +47,16 @@ LAYOUTS = {
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Settings, and how far a run may be from the one of one process: losses absolutely, norms relatively."""
+    """Settings, and how far a run may be from the one of one process: losses absolutely, norms relatively.
+
+    With `packed` its samples hold padding, by amounts that differ between micro-batches.
+    """
 
     changes: dict[str, Any]
     loss: float = 1e-5
     norm: float = 1e-5
     beside: str = "plain"  # the variant of one process that it is compared with
+    packed: bool = False
 
 
 VARIANTS = {
@@ -62,6 +66,11 @@ VARIANTS = {
     "documents": Variant({"attention_within_documents": True}, beside="documents"),
     "documents_full": Variant(
         {"attention_within_documents": True, "activation_checkpointing": "full"}, beside="documents"
+    ),
+    "packed": Variant({"attention_within_documents": True}, beside="packed", packed=True),
+    "packed_singly": Variant({"attention_within_documents": True, "micro_batch": 1}, beside="packed", packed=True),
+    "packed_sequence": Variant(
+        {"attention_within_documents": True, "sequence_parallel": True}, beside="packed", packed=True
     ),
     "sequence": Variant({"sequence_parallel": True}),
     "sequence_full": Variant({"sequence_parallel": True, "activation_checkpointing": "full"}),
@@ -73,20 +82,20 @@ VARIANTS = {
 STEPS, SHORT_STEPS, BATCH = 20, 6, 8
 # The variants that are run in each layout, and those of --short.
 LONG = {
-    "1x1x1": ("plain", "full", "selective", "documents", "bf16", "fp16", "stochastic"),
-    "TP2": ("plain", "full", "selective", "documents", "sequence"),
-    "PP2": ("plain", "full", "selective", "documents", "documents_full", "bf16"),
-    "DP2": ("plain", "full"),
-    "PP2xTP2": ("plain", "full", "sequence"),
-    "PP4": ("plain", "full"),
-    "2x2x2": ("plain", "full", "documents", "sequence_full", "bf16", "fp16", "stochastic"),
+    "1x1x1": ("plain", "full", "selective", "documents", "packed", "packed_singly", "bf16", "fp16", "stochastic"),
+    "TP2": ("plain", "full", "selective", "documents", "packed", "sequence"),
+    "PP2": ("plain", "full", "selective", "documents", "documents_full", "packed", "packed_singly", "bf16"),
+    "DP2": ("plain", "full", "packed", "packed_singly"),
+    "PP2xTP2": ("plain", "full", "packed_sequence", "sequence"),
+    "PP4": ("plain", "full", "packed"),
+    "2x2x2": ("plain", "full", "documents", "packed", "packed_sequence", "sequence_full", "bf16", "fp16", "stochastic"),
 }
 SHORT = {
-    "1x1x1": ("plain", "documents", "bf16"),
-    "TP2": ("selective",),
-    "PP2": ("full", "documents_full", "bf16"),
-    "DP2": ("documents",),
-    "2x2x2": ("sequence_full", "stochastic"),
+    "1x1x1": ("plain", "documents", "packed", "bf16"),
+    "TP2": ("selective", "packed"),
+    "PP2": ("full", "documents_full", "packed", "bf16"),
+    "DP2": ("documents", "packed_singly"),
+    "2x2x2": ("sequence_full", "packed_sequence", "stochastic"),
 }
 
 
@@ -105,23 +114,29 @@ def config(model: str, layout: str, variant: str, steps: int) -> TrainConfig:
     )
 
 
-def train(config: TrainConfig, processes: int) -> dict[str, Any]:
-    """Loss and gradient norm (before clipping) of each step, and the parameters whose copies have drifted apart."""
+def train(config: TrainConfig, processes: int, packed: bool) -> dict[str, Any]:
+    """Loss and gradient norm (before clipping) of each step, the loss of an evaluation of the samples of the first two
+    steps, and the parameters whose copies have drifted apart."""
     place = connect(config.layout(processes))
     engine = build_engine(config, VOCABULARY, place)
-    text, rate, found = MadeUpText(config.sequence_length), config.learning_rate(), []
+    text, rate, found = (PackedText if packed else MadeUpText)(config.sequence_length), config.learning_rate(), []
     starts_of = document_starts(text, config.sequence_length) if config.attention_within_documents else None
+
+    def begin(numbers: Any) -> Any:
+        engine.module.begin_step(numbers, starts_of, labels_of_micro_batch(text, numbers, config.micro_batch))
+        data = (place.data_rank, place.layout.data)
+        return micro_batches(text, numbers, config.micro_batch, *data) if place.reads_data else None
+
     for samples in range(0, config.train_samples, BATCH):
         for group in engine.optimizer.param_groups:
             group["lr"] = rate(samples)
-        numbers = np.arange(samples, samples + BATCH)
-        engine.module.begin_step(numbers, starts_of)
-        data = (place.data_rank, place.layout.data)
-        batches = micro_batches(text, numbers, config.micro_batch, *data) if place.reads_data else None
+        batches = begin(np.arange(samples, samples + BATCH))
         found.append((float(engine.train_batch(batches)), float(engine.get_global_grad_norm())))
+    count = 2 * BATCH // (config.micro_batch * place.layout.data)
+    evaluation = float(engine.eval_batch(begin(np.arange(2 * BATCH)), num_micro_batches=count))
     drifted = names_of_drifted_copies(engine.module, place)
     engine.destroy()
-    return {"steps": found, "drifted": drifted}
+    return {"steps": found, "evaluation": evaluation, "drifted": drifted}
 
 
 def names_of_drifted_copies(model: Any, place: Place) -> list[str]:
@@ -142,10 +157,11 @@ def names_of_drifted_copies(model: Any, place: Place) -> list[str]:
     return sorted({own for (own, _), different in values.items() if len(different) > 1})
 
 
-def differences(found: Sequence[tuple[float, float]], alone: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Largest absolute difference of losses and largest relative one of norms."""
-    pairs = list(zip(found, alone, strict=True))
-    return max(abs(a[0] - b[0]) for a, b in pairs), max(abs(a[1] / b[1] - 1) for a, b in pairs)
+def differences(found: Mapping[str, Any], alone: Mapping[str, Any]) -> tuple[float, float]:
+    """Largest absolute difference of losses, that of the evaluation too, and largest relative one of norms."""
+    pairs = list(zip(found["steps"], alone["steps"], strict=True))
+    losses = [(a[0], b[0]) for a, b in pairs] + [(found["evaluation"], alone["evaluation"])]
+    return max(abs(a - b) for a, b in losses), max(abs(a[1] / b[1] - 1) for a, b in pairs)
 
 
 def run(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
@@ -166,7 +182,9 @@ def run(folder: Path, *, short: bool) -> Iterator[dict[str, Any]]:
             continue
 
         def work(cases: list[tuple[str, str, str]] = cases, processes: int = processes) -> dict[str, Any]:
-            found = {" ".join(case): train(config(*case, steps), processes) for case in cases}
+            found = {
+                " ".join(case): train(config(*case, steps), processes, VARIANTS[case[2]].packed) for case in cases
+            }
             dist.barrier()
             dist.destroy_process_group()
             return found
@@ -187,7 +205,7 @@ def main() -> int:
         for name, found in world.items():
             model, _, variant = name.split()
             bounds, steps = VARIANTS[variant], found["steps"]
-            loss, norm = differences(steps, results[f"{model} 1x1x1 {bounds.beside}"]["steps"])
+            loss, norm = differences(found, results[f"{model} 1x1x1 {bounds.beside}"])
             fits = loss <= bounds.loss and norm <= bounds.norm and not found["drifted"]
             wrong += not fits
             print(

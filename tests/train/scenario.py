@@ -13,7 +13,7 @@ import orjson
 from roots_pipeline.core.progress import Progress
 from train.checkpoint import Checkpoints
 from train.config import TrainConfig
-from train.data import SampleSource
+from train.data import Numbers, SampleSource
 from train.engine import build_engine
 from train.incidents import all_skips
 from train.loop import Trainer
@@ -46,6 +46,41 @@ class MadeUpText:
         random = np.random.default_rng([index, 1])
         inside = np.sort(random.choice(np.arange(1, self.length + 1), index % 4, replace=False))
         return np.concatenate([[0], inside, [self.length + 1]]).astype(np.int64)
+
+
+class PackedText(MadeUpText):
+    """Packed samples of very different fill, down to one token, with pieces that continue documents."""
+
+    packed = True
+
+    def __init__(self, length: int, padding: int = 2) -> None:
+        super().__init__(length)
+        self.padding = padding
+
+    def real(self, index: int) -> int:
+        """Tokens before the padding; every third sample is full."""
+        if index % 3 == 0:
+            return self.length + 1
+        return int(np.random.default_rng([index, 2]).integers(1, self.length + 1))
+
+    def __getitem__(self, index: int) -> npt.NDArray[np.int64]:
+        tokens = super().__getitem__(index)
+        tokens[self.real(index) :] = self.padding
+        return tokens
+
+    def boundaries(self, index: int) -> npt.NDArray[np.int64]:
+        """The borders of `MadeUpText` before the padding, which is a piece of its own."""
+        inside = [cut for cut in super().boundaries(index)[1:-1] if cut < self.real(index)]
+        return np.unique([0, *inside, self.real(index), self.length + 1]).astype(np.int64)
+
+    def counted(self, index: int) -> npt.NDArray[np.bool_]:
+        """No padding, and every second piece continues a document."""
+        mask: npt.NDArray[np.bool_] = np.arange(1, self.length + 1) < self.real(index)
+        mask[self.boundaries(index)[1:-1][::2] - 1] = False
+        return mask
+
+    def labels(self, numbers: Numbers) -> int:
+        return sum(int(self.counted(int(number)).sum()) for number in numbers)
 
 
 def settings(**changes: Any) -> TrainConfig:
@@ -94,9 +129,9 @@ def make_trainer(
         keep=config.keep,
         background=config.save_in_background,
     )
-    text = MadeUpText(config.sequence_length)
-    validation = [ValidationSet("blend", text, config.validation_samples)] if config.validation_samples else []
-    training, lengths = source or text, np.full(vocabulary, 2)
+    training, lengths = source or MadeUpText(config.sequence_length), np.full(vocabulary, 2)
+    held_out = training if isinstance(training, PackedText) else MadeUpText(config.sequence_length)
+    validation = [ValidationSet("blend", held_out, config.validation_samples)] if config.validation_samples else []
     stops = watchdog = None
     if watched:
         stops = StopRequests(folder / "STOP")

@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Runs:
 def test_losses_and_norms_are_those_of_one_process(runs: Runs, case: str) -> None:
     model, _, variant = case.split()
     bounds = VARIANTS[variant]
-    loss, norm = differences(runs[case]["steps"], runs[f"{model} 1x1x1 {bounds.beside}"]["steps"])
+    loss, norm = differences(runs[case], runs[f"{model} 1x1x1 {bounds.beside}"])
     assert loss <= bounds.loss and norm <= bounds.norm
 
 
