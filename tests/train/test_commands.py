@@ -51,15 +51,16 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-def prepare(run: Path) -> Path:
-    """A run with a mixture, and the recipe to train on it."""
+def prepare(run: Path, **mixture: Any) -> Path:
+    """A run with a mixture (that of the sample but for `mixture`), and the recipe to train on it."""
     write_run(run)
     made = read_manifest(str(run / "tokenizer"))
     write_manifest(
         str(run / "tokenizer"), "tokenizer", config={}, inputs={}, fingerprint=made.fingerprint, files=made.files,
         counts={"vocab_size": 500, "padded_vocab_size": 512},
     )  # fmt: skip
-    write_mixture(load_mixture_recipe("sample"), str(run), Here(), Progress(quiet=True))
+    settings = load_mixture_recipe("sample").model_copy(update=mixture)
+    write_mixture(settings, str(run), Here(), Progress(quiet=True))
     recipe = run / "recipe.yaml"
     recipe.write_text(yaml.safe_dump({"train": RECIPE}))
     return recipe
