@@ -278,32 +278,36 @@ def simulate_(
 
 @app.command()
 def evaluate(
-    tasks: Annotated[Path, typer.Argument(help="YAML file that lists tasks; see docs/evaluation.md.")],
+    tasks: Annotated[str, typer.Argument(help="YAML file that lists tasks (see docs/evaluation.md), or sample.")],
     folder: RunFolder = _DEFAULT,
     model: Annotated[Path | None, typer.Option(help="A BLOOM in Hugging Face's form instead of RUN's model.")] = None,
     length: Annotated[int, typer.Option(min=1, help="Tokens of a window of a text.")] = 2048,
     batch: Annotated[int, typer.Option(min=1, help="Continuations computed together.")] = 16,
     step: Step = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Score the newest checkpoint (exported first if it is not yet) on tasks from files; RUN/model/evaluation.json."""
     import orjson
 
     from roots_pipeline.core.storage import write_json
+    from train.evaluation.scores import as_text
     from train.evaluation.scores import evaluate as score
+    from train.evaluation.tasks import find_tasks
     from train.export import check_tokenizer, ensure_exported
     from train.saved import saved_to_use
 
+    listed = find_tasks(tasks)
     if model is None:
         saved = saved_to_use(folder / "model" / "checkpoints", step)
         check_tokenizer(saved, folder / "tokenizer")
         target = folder / "model" / "export"
         ensure_exported(saved, folder / "tokenizer", target, Progress(quiet=quiet).say)
-        results = score(target, tasks, length, batch, folder / "corpus")
+        results = score(target, listed, length, batch, folder / "corpus")
         write_json(str(folder / "model" / "evaluation.json"), {"step": saved.step, "tasks": results})
     else:
-        results = score(model, tasks, length, batch)
-    print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
+        results = score(model, listed, length, batch)
+    print(orjson.dumps(results).decode() if as_json else as_text(results))
 
 
 @app.command()

@@ -18,8 +18,10 @@ from transformers import AutoTokenizer, BloomForCausalLM
 from roots_pipeline.core.errors import RecipeError, RootbloomError, SourceError
 from tests.train.conftest import WORDS
 from tests.train.test_model import Exported
+from train.evaluation import scores
+from train.evaluation.contamination import Contamination
 from train.evaluation.prefixes import Likelihood, Model, Request, Scorer, load_model
-from train.evaluation.scores import Words, contamination, evaluate
+from train.evaluation.scores import Words, evaluate
 from train.evaluation.tasks import read_items, read_tasks
 from train.standalone import load_standalone
 
@@ -153,11 +155,11 @@ def test_scores_are_the_definitions_written_out(model: Path, tmp_path: Path) -> 
     right = [float((row[1] > row[0]) == one["label"]) for row, one in zip(rows, piqa, strict=True)]
     normed = [float((row[1] / len(one["sol2"]) > row[0] / len(one["sol1"])) == one["label"])
               for row, one in zip(rows, piqa, strict=True)]  # fmt: skip
-    scores = found["piqa"]
-    assert (scores["acc"], scores["acc_norm"], scores["items"]) == (sum(right) / 9, sum(normed) / 9, 9)
+    piqa_scores = found["piqa"]
+    assert (piqa_scores["acc"], piqa_scores["acc_norm"], piqa_scores["items"]) == (sum(right) / 9, sum(normed) / 9, 9)
     mean = sum(right) / 9
-    assert scores["acc_stderr"] == pytest.approx(math.sqrt(sum((one - mean) ** 2 for one in right) / 8 / 9))
-    assert scores["tokens_computed"] < scores["tokens_one_by_one"]
+    assert piqa_scores["acc_stderr"] == pytest.approx(math.sqrt(sum((one - mean) ** 2 for one in right) / 8 / 9))
+    assert piqa_scores["tokens_computed"] < piqa_scores["tokens_one_by_one"]
     targets = [likelihood(one["text"], one["word"]) for one in cloze]
     assert found["lambada"]["perplexity"] == pytest.approx(math.exp(-sum(one.total for one in targets) / 7), rel=1e-5)
     assert found["lambada"]["acc"] == sum(one.greedy for one in targets) / 7
@@ -180,14 +182,21 @@ def test_spaces_before_a_continuation_are_its_own(model: Path) -> None:
     assert words.request("", "w3") == Request((words.first,), (7,))
 
 
-def test_contamination_is_shown_beside_a_score(model: Path, tmp_path: Path) -> None:
-    file = write(tmp_path, [CHOICE], piqa=[{"goal": "w1", "sol1": "w2", "sol2": "w3", "label": "1"}])
-    (tmp_path / "contamination.json").write_text(
-        json.dumps([{"name": "piqa", "items_found": 3, "documents": 5, "action": "drop", "hits": 7}])
-    )
-    found = evaluate(model, file, 20, corpus=tmp_path)["piqa"]["contamination"]
-    assert found == {"items_found": 3, "documents": 5, "action": "drop"}
-    assert contamination(tmp_path / "nowhere") == {} and evaluate(model, file, 20)["piqa"]["contamination"] is None
+def test_contamination_is_shown_beside_a_score(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores without the items found are those of a file without these lines; without a corpus nothing is known."""
+    random = np.random.default_rng(4)
+    piqa = [{"goal": sentence(random, 4), "sol1": sentence(random, 2), "sol2": sentence(random, 2), "label": n % 2}
+            for n in range(5)]  # fmt: skip
+    file = write(tmp_path, [CHOICE, CHOICE | {"name": "rest", "file": "rest.jsonl"}], piqa=piqa, rest=piqa[1:4])
+    unknown = evaluate(model, file, 20)["piqa"]["contamination"]
+    assert unknown == {"known": False, "reason": "no run, so nobody knows what the model was trained on"}
+    told = Contamination("piqa", 5, (0, 4), 3, "drop", None)
+    monkeypatch.setattr(scores, "contamination", lambda corpus, task, *_: told if task.name == "piqa" else "nothing")
+    found = evaluate(model, file, 20, corpus=tmp_path)
+    beside, rest = found["piqa"]["contamination"], found["rest"]
+    assert (beside["found"], beside["share"], beside["action"]) == (2, 0.4, "drop")
+    assert beside["without_found"] == {name: rest[name] for name in beside["without_found"]}
+    assert beside["without_found"]["items"] == 3 and rest["contamination"]["known"] is False
 
 
 GOOD = {"goal": "a", "sol1": "b", "sol2": "c", "label": 0}

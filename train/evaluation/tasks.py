@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -24,8 +24,11 @@ import yaml
 from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from roots_pipeline.core.errors import RecipeError, SourceError
+from roots_pipeline.core.recipe import nearest
+from train.evaluation.evaluation_sets import as_key
 from train.settings import Strict
 
+TASKS = Path(__file__).parents[1] / "tasks"
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -45,6 +48,7 @@ class TaskConfig(Strict):
     shots: NonNegativeInt = 0
     between: str = "\n\n"  # between examples
     limit: PositiveInt | None = None
+    evaluation: str | None = None  # the corpus' evaluation set that its lines are of; null: by name, else by file
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -71,6 +75,18 @@ class Item:
     continuations: tuple[str, ...]
     lengths: tuple[int, ...]  # characters of each choice without what joins it
     answer: int
+    record: bytes = b""  # the line that it was made of, see train.evaluation.evaluation_sets
+
+
+def find_tasks(name: str) -> Path:
+    """A YAML file, by its path or, for one that comes with the package, by its name. Raises RecipeError."""
+    path, built_in = Path(name), TASKS / f"{name}.yaml"
+    if path.is_file():
+        return path
+    if "/" not in name and built_in.is_file():
+        return built_in
+    known = [one.stem for one in TASKS.glob("*.yaml")]
+    raise RecipeError(f"there is no file of tasks '{name}'.", hint=nearest(name, known) or f"Built in: {known[0]}.")
 
 
 def read_tasks(path: Path) -> list[TaskConfig]:
@@ -100,11 +116,13 @@ def read_items(task: TaskConfig, folder: Path) -> list[Item]:
         if len(solved) < task.shots:
             raise SourceError(f"{task.shots} examples are wanted, {len(solved)} are there.", where=task.examples)
         shown = "".join(f"{one.context}{one.continuations[one.answer]}{task.between}" for one in solved)
-    items = [_item(task, line, where) for line, where in _lines(folder / task.file, task.limit)]
+    before, items = task.description + shown, []
+    for line, where in _lines(folder / task.file, task.limit):
+        one = _item(task, line, where)
+        items.append(replace(one, context=before + one.context, record=as_key(line)))
     if not items:
         raise SourceError("there is no line in it.", where=str(folder / task.file))
-    before = task.description + shown
-    return [Item(before + one.context, one.continuations, one.lengths, one.answer) for one in items]
+    return items
 
 
 def _item(task: TaskConfig, line: dict[str, Any], where: str) -> Item:

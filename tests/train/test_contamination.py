@@ -1,0 +1,220 @@
+"""What evaluation says of items that a corpus holds, on corpora that the corpus step made; and when it says nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+import zstandard
+
+from roots_pipeline.config import load_corpus_recipe
+from roots_pipeline.core.progress import Progress
+from roots_pipeline.decontamination.evaluations import Evaluation, content_of
+from roots_pipeline.decontamination.items import read_items as items_of_the_corpus
+from roots_pipeline.decontamination.review import write_review
+from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.run import run_corpus
+from tests.decontamination.test_stage import FILLER, QUESTION
+from train.evaluation.contamination import Contamination, contamination
+from train.evaluation.evaluation_sets import EvaluationSet, Stage, as_key, records_of
+from train.evaluation.scores import as_text, scores_of
+from train.evaluation.tasks import Item, TaskConfig, read_items
+
+CLOCK = ("The clock of the old tower strikes thirteen times on the eve of the fair because the keeper once lost a "
+         "wager with the miller of the lower village")  # fmt: skip
+BARGE = ("A barge laden with slate drifted past the weir before dawn and nobody aboard could say where the pilot had "
+         "gone or when")  # fmt: skip
+TOWER: list[dict[str, Any]] = [
+    {"id": "t1", "text": CLOCK},
+    {"id": "t2", "text": "Why?"},
+    {"id": 3, "text": CLOCK + " and the baker"},
+]
+SPREAD = [{"text": QUESTION}, {"text": BARGE}, {"text": BARGE.replace("slate", "salt")}]
+
+
+def lines(records: Sequence[Mapping[str, object]]) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in records)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus that holds t1, the barge (in two documents), and parts of their twins."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "tower.jsonl").write_bytes(lines(TOWER))
+    (folder / "spread" / "deep").mkdir(parents=True)
+    (folder / "spread" / "b.jsonl.gz").write_bytes(gzip.compress(b"\n" + lines(SPREAD[:1])))
+    (folder / "spread" / "a.jsonl.zst").write_bytes(zstandard.compress(lines(SPREAD[1:2])))
+    pq.write_table(pa.Table.from_pylist(SPREAD[2:]), folder / "spread" / "deep" / "c.parquet")
+    (folder / "spread" / ".hidden.jsonl").write_bytes(b"no JSON")
+    (folder / "spread" / "notes.txt").write_bytes(b"no records")
+    documents = [
+        {"id": "one", "text": FILLER + CLOCK},
+        {"id": "two", "text": f"{BARGE}\n{FILLER}"},
+        {"id": "three", "text": f"{FILLER}\n{BARGE}\n{FILLER[::-1]}"},
+        {"id": "four", "text": FILLER},
+    ]
+    (folder / "documents.jsonl").write_bytes(lines(documents))
+    recipe = {"corpus": {
+        "sources": [{"name": "pages", "kind": "jsonl", "path": str(folder / "documents.jsonl"), "language": "en"}],
+        "stages": [
+            {"stage": "decontaminate", "evaluations": [{"name": "tower", "path": str(folder / "tower.jsonl")}]},
+            {"stage": "decontaminate", "action": "report",
+             "evaluations": [{"name": "spread", "path": str(folder / "spread")}]},
+        ],
+    }}  # fmt: skip
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    with LocalEngine(1, Progress(quiet=True)) as engine:
+        run_corpus(
+            load_corpus_recipe(str(folder / "recipe.yaml")), str(folder / "corpus"), engine, Progress(quiet=True)
+        )
+    return folder
+
+
+def task(file: Path, **more: Any) -> tuple[TaskConfig, Path, list[Item]]:
+    settings = {"name": file.stem, "kind": "text", "file": file.name, "context": "{text}", **more}
+    config = TaskConfig.model_validate(settings)
+    return config, file, read_items(config, file.parent)
+
+
+def known(folder: Path, file: Path, **more: Any) -> Contamination:
+    found = contamination(folder / "corpus", *task(file, **more))
+    assert isinstance(found, Contamination), found
+    return found
+
+
+def reason(folder: Path, file: Path, **more: Any) -> str:
+    found = contamination(folder / "corpus", *task(file, **more))
+    assert isinstance(found, str), found
+    return found
+
+
+def test_found_items_of_a_file_with_ids(made: Path, tmp_path: Path) -> None:
+    """All lines, some of them in another order and form, and lines that nobody looked for."""
+    found = known(made, made / "tower.jsonl")
+    assert 0 in found.found and 1 not in found.found
+    assert (found.searched, found.documents, found.action, found.unsearchable) == (3, 1, "drop", None)
+    other = tmp_path / "tower.jsonl"
+    other.write_text('{"text": "new"}\n' + json.dumps({"text": CLOCK, "id": "t1"}, indent=None) + "\n")
+    found = known(made, other)
+    assert (found.searched, found.found) == (1, (1,))
+    assert found.sentence(2).startswith("1 of the 1 (of 2) looked for items found in the corpus (100.0%)")
+    facts = found.facts(2)
+    assert (facts["share"], facts["not_searched"], facts["searched"]) == (1.0, 1, 1)
+
+
+def test_found_items_of_a_folder_without_ids(made: Path, tmp_path: Path) -> None:
+    """Files packed in several ways; an item is called by its file and record."""
+    file = tmp_path / "spread.jsonl"
+    file.write_bytes(lines(SPREAD))
+    found = known(made, file)
+    assert found.searched == 3 and 1 in found.found and 0 not in found.found
+    assert (found.documents, found.action) == (2, "report") and "were kept" in found.sentence(3)
+    renamed = tmp_path / "mine.jsonl"
+    shutil.copy(file, renamed)
+    assert known(made, renamed, evaluation="spread") == found
+
+
+def test_a_set_is_found_by_its_file_too(made: Path) -> None:
+    found = contamination(made / "corpus", *task(made / "tower.jsonl", name="clock"))
+    assert isinstance(found, Contamination) and found.evaluation == "tower"
+
+
+def test_the_review_tells_what_cannot_be_found(made: Path) -> None:
+    write_review(str(made / "corpus"))
+    try:
+        found = known(made, made / "tower.jsonl")
+        assert found.unsearchable == 1 and "1 items of the set are too short or too common" in found.sentence(3)
+    finally:
+        for path in (made / "corpus").glob("contamination.*"):
+            path.unlink()
+
+
+def test_nothing_is_called_clean_that_nobody_looked_for(made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "tower.jsonl"
+    other.write_text('{"text": "new"}\n')
+    assert reason(made, other) == "none of its lines is a record of the evaluation set tower"
+    stranger = tmp_path / "stranger.jsonl"
+    shutil.copy(other, stranger)
+    assert "not compared with a set called stranger (its sets: tower, spread)" in reason(made, stranger)
+    assert "a set called towr" in reason(made, made / "tower.jsonl", evaluation="towr")
+    assert "nobody knows" in str(contamination(None, *task(other)))
+    assert "manifest" in str(contamination(tmp_path, *task(other)))
+
+
+def test_changed_or_missing_evaluation_sets(made: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    manifest = copy / "corpus" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(str(made), str(copy)))
+    assert known(copy, copy / "tower.jsonl").found
+    with (copy / "tower.jsonl").open("ab") as file:
+        file.write(b'{"text": "one more"}\n')
+    assert "have changed since the corpus was compared" in reason(copy, copy / "tower.jsonl")
+    shutil.rmtree(copy / "spread")
+    (tmp_path / "spread.jsonl").write_bytes(lines(SPREAD))
+    assert "spread (" in (found := reason(copy, tmp_path / "spread.jsonl")) and "not in files" in found
+    facts = orjson.loads(manifest.read_bytes())
+    facts["config"]["stages"] = []
+    manifest.write_bytes(orjson.dumps(facts))
+    assert "not compared with any evaluation set" in reason(copy, copy / "tower.jsonl")
+
+
+def test_damaged_documents(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "corpus", tmp_path / "corpus")
+    for path in (tmp_path / "corpus" / "rejected").glob("*.parquet"):
+        path.write_bytes(b"PAR1 cut")
+    assert "the corpus cannot be read" in reason(tmp_path, made / "tower.jsonl")
+
+
+@pytest.mark.parametrize(
+    "path", ["spread", "spread/", "spread/[ab]*.jsonl*", "spread/**/*.parquet", "tower.jsonl", "package://sample/eval"]
+)
+def test_records_are_called_as_the_corpus_step_calls_them(
+    made: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fingerprint and ids of every kind of path, relative ones too, against the code that made the corpus."""
+    monkeypatch.chdir(made)
+    for given in (path, path if "://" in path else str(made / path)):
+        theirs = Evaluation("one", given)
+        own = EvaluationSet("one", given, "id", "drop", False)
+        found = records_of(Stage((own,), content_of([theirs])), own)
+        ids = {one for names in found.values() for one in names}
+        assert ids == {one.id for one in items_of_the_corpus(theirs)} and ids
+
+
+def test_scores_without_the_found_items_are_those_of_the_others() -> None:
+    choice = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    assert scores_of("choice", choice)["acc"] == pytest.approx(2 / 3)
+    assert scores_of("choice", choice[1:])["acc"] == 0.5 and scores_of("choice", choice[2:])["items"] == 1
+    assert scores_of("cloze", [(-2000.0, 0.0)])["perplexity"] > 1e300
+    text = scores_of("text", [(-8.0, 4.0, 2.0), (-2.0, 1.0, 1.0)])
+    assert text == scores_of("text", [(-10.0, 5.0, 3.0)]) | {"items": 2}
+
+
+def test_table_for_people(made: Path) -> None:
+    found = known(made, made / "tower.jsonl")
+    outcomes = [(1.0, 1.0), (0.0, 1.0), (0.0, 0.0)]
+    beside = {**found.facts(3), "sentence": found.sentence(3), "without_found": scores_of("choice", outcomes[1:])}
+    work = {"kind": "choice", "tokens_computed": 1, "tokens_one_by_one": 4000}
+    results: dict[str, Any] = {
+        "a": {**scores_of("choice", outcomes), **work, "contamination": beside},
+        "b": {**scores_of("choice", outcomes[:1]), **work, "contamination": {"known": False, "reason": "no run"}},
+    }
+    text = as_text(results)
+    assert "acc               0.3333 ± 0.33    without the items found in the corpus: 0 ± 0" in text
+    assert "contamination     unknown: no run" in text and "acc               1\n" in text
+
+
+def test_records_that_say_the_same_are_equal() -> None:
+    assert as_key({"b": 1, "a": "é"}) == as_key(json.loads('{"a": "\\u00e9", "b": 1}')) != as_key({"a": "é"})
+    assert replace(Item("", (), (), 0), record=b"x").record == b"x"
