@@ -8,6 +8,7 @@ WORKERS ?=
 PROCESSES ?= 1
 EXPERIMENT ?= sample
 PROMPT ?= The old mill
+TASKS ?= sample
 PYTHON ?= python3
 
 BIN := .venv/bin
@@ -44,9 +45,9 @@ sweep: mixture  ## Train proxies of EXPERIMENT's mixture weights, fit their loss
 	$(BIN)/python -m mixtures sweep --experiment $(EXPERIMENT) --run $(RUN)
 	$(BIN)/python -m mixtures fit --experiment $(EXPERIMENT) --run $(RUN) --confirm
 
-train: mixture  ## RUN/mixture to RUN/model (writes the mixture first)
+train: mixture  ## RUN/mixture to RUN/model (writes the mixture first); TASKS are what it is scored on
 	$(BIN)/python -m train run $(options) --processes $(PROCESSES)
-	$(BIN)/python -m train export --run $(RUN)
+	$(if $(TASKS),$(BIN)/python -m train evaluate $(TASKS) --run $(RUN))
 	$(BIN)/python -m train generate --run $(RUN) --prompt "$(PROMPT)"
 	@$(BIN)/python -m roots_pipeline report --run $(RUN)
 

@@ -105,6 +105,7 @@ class Sweep:
             "seed": proxy.seed,
             "validation_samples": self.experiment.held_out_samples,
             "validation_groups": list(proxy.groups),
+            "validation_group_samples": 0,  # as many as of the whole
             "evaluate_every": 0,
             "save_every": 0,
             "keep": 1,

@@ -66,7 +66,7 @@ class TrainConfig(Strict):
     attention_within_documents: bool = False  # true: attention does not cross the ends of documents in a sample
     evaluate_every: NonNegativeInt = 0  # steps; 0: only before the first step and after the last
     validation_samples: NonNegativeInt = 0  # 0: no validation
-    validation_groups: Literal["all"] | tuple[str, ...] = ()  # groups of the mixture with a loss of their own
+    validation_groups: Literal["all"] | PositiveInt | tuple[str, ...] = ()  # that have a loss of their own; N: heaviest
     validation_group_samples: NonNegativeInt = 0  # of each; 0: validation_samples
     save_every: NonNegativeInt = 0  # steps; 0: only after the last
     save_in_background: bool = True  # files are written while training goes on, from a copy in memory

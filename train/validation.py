@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mixtures.dataset import BlendedDataset
+from mixtures.lock import read_lock
 from tokenizer.encode import Encoder
 from train.data import SampleSource, packed_source
 
@@ -72,16 +73,18 @@ def count_tokens(validation: ValidationSet, lengths: npt.NDArray[np.int64] | Non
 
 
 def open_validation(
-    lock: str, length: int, samples: int, groups: Sequence[str] | str, group_samples: int
+    lock: str, length: int, samples: int, groups: Sequence[str] | str | int, group_samples: int
 ) -> list[ValidationSet]:
-    """The blend and, if asked for, groups (`all`: each that holds out tokens); no samples, no sets.
+    """The blend and, if asked for, groups: `all` that hold out tokens, or so many of the heaviest of these.
+
+    No samples, no sets.
 
     Raises MixtureError for a group that is not in the mixture or holds nothing out.
     """
     if not samples:
         return []
     blend = BlendedDataset(lock, "validation", samples, sequence_length=length)
-    names = blend.names if groups == "all" else tuple(groups)
+    names = _chosen(lock, blend.names, groups)
     more = group_samples or samples
     single = [
         ValidationSet(
@@ -90,3 +93,10 @@ def open_validation(
         for name in names
     ]  # fmt: skip
     return [ValidationSet(BLEND, blend, samples), *single]
+
+
+def _chosen(lock: str, there: Sequence[str], groups: Sequence[str] | str | int) -> Sequence[str]:
+    if isinstance(groups, int):
+        weights = {name: group.weight for name, group in read_lock(lock).groups.items()}
+        return sorted(there, key=lambda name: (-weights[name], name))[:groups]
+    return there if groups == "all" else tuple(groups)

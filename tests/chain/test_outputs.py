@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -19,7 +20,7 @@ from tests.chain.commands import run_make
 from tests.chain.conftest import Chain
 
 
-def log_of(chain: Chain) -> list[dict[str, float]]:
+def log_of(chain: Chain) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (chain.run / "model" / "log.jsonl").read_bytes().splitlines()]
 
 
@@ -73,6 +74,20 @@ def test_transformers_loads_model_and_tokenizer(chain: Chain) -> None:
     assert abs(float(loss) - validation) < 1.0  # the same model on part of the same set
     text = "The old mill stood by the river. 你好，世界。"
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_the_model_was_scored_and_the_leaks_of_the_sample_are_named(chain: Chain) -> None:
+    """Items that the sample's web pages hold on purpose; three groups have a validation loss of their own."""
+    tasks = orjson.loads((chain.run / "model" / "evaluation.json").read_bytes())["tasks"]
+    assert list(tasks) == ["reading", "arithmetic", "code"]
+    for found in tasks.values():
+        known = found["contamination"]
+        assert known["known"] and known["action"] == "drop" and known["not_searched"] == 0 < known["found"]
+        assert known["without_found"]["items"] == found["items"] - known["found"]
+        assert 0 < found["bits_per_byte"] < 8
+    assert "items found in the corpus (" in chain.printed
+    sets = [row["validation"] for row in log_of(chain) if "validation" in row]
+    assert all(len(one) == 4 and "blend" in one for one in sets)
 
 
 def test_a_continuation_was_printed(chain: Chain) -> None:

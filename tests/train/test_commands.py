@@ -30,12 +30,13 @@ from tests.mixtures.small_run import write_run
 from tokenizer.encode import Encoder
 from train.__main__ import app
 from train.job import plan
+from train.validation import open_validation
 
 RECIPE = {
     "model": {"hidden": 32, "layers": 2, "heads": 4, "init_std": 0.05},
     "sequence_length": 16, "micro_batch": 2, "global_batch": 4, "train_samples": 24, "lr": 5e-3, "min_lr": 5e-4,
     "warmup_samples": 4, "precision": "fp32", "validation_samples": 4, "evaluate_every": 3, "save_every": 2,
-    "validation_groups": "all",
+    "validation_groups": "all", "validation_group_samples": 0,
 }  # fmt: skip
 
 
@@ -101,6 +102,17 @@ def test_run_continues_and_finishes(trained: Trained) -> None:
     assert (counts["steps"], counts["samples"], counts["tokens"]) == (6, 24, 384)
     assert [path.name for path in sorted((model / "checkpoints").glob("step_*"))] == ["step_00000004", "step_00000006"]
     assert [result.stdout for result in trained.results] == ["", ""]
+
+
+def test_the_heaviest_groups_can_be_asked_for_by_number(trained: Trained) -> None:
+    lock = str(trained.run / "mixture" / "mixture.lock.yaml")
+    everything = [one.name for one in open_validation(lock, 16, 4, "all", 2)]
+    weights = {name: group.weight for name, group in read_lock(lock).groups.items()}
+    for count in (1, 2, 99):
+        sets = open_validation(lock, 16, 4, count, 2)
+        names = [one.name for one in sets[1:]]
+        assert sets[0].name == "blend" and names == sorted(everything[1:], key=lambda name: -weights[name])[:count]
+        assert {one.samples for one in sets[1:]} == {2}
 
 
 def test_from_steps_to_documents_and_back(trained: Trained) -> None:
