@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from roots_pipeline.advice import advice_on_corpus
 from roots_pipeline.closing import check_corpus, closing_facts, closing_parts
 from roots_pipeline.config import advice_on, load_corpus_recipe, with_limit
 from roots_pipeline.core.cli import add_schema_command, new_app, run_app
@@ -71,13 +72,16 @@ def run(
         found = plan_corpus(checked, folder, workers or os.cpu_count() or 1, 0)
         output.result(asdict(found), *plan_parts(found))
         return
-    for advice in advice_on(checked):
-        output.progress.say(advice)
+    for sentence in advice_on(checked):
+        output.progress.say(sentence)
     with open_engine(engine, workers, runner_options, output.progress) as opened:
         manifest = run_corpus(checked, folder, opened, output.progress)
         ran = what_ran(opened)
-    output.result(closing_facts(manifest, folder, ran), *closing_parts(manifest, folder, ran))
+    advice = advice_on_corpus(manifest, folder)
+    output.result({**closing_facts(manifest, folder, ran), "advice": advice}, *closing_parts(manifest, folder, ran))
     output.remark(check_corpus(folder, hashes=False)[1])
+    for sentence in advice:
+        output.remark(f"note: {sentence}")
 
 
 @app.command()

@@ -141,10 +141,15 @@ def with_limit(recipe: CorpusRecipe, limit: int) -> CorpusRecipe:
 
 
 def advice_on(recipe: CorpusRecipe) -> list[str]:
-    """Sentences about settings that are possible but poor."""
+    """Sentences about settings that are possible but poor, unless they are those of `sample`, which nobody chose."""
     names = [source.name for source in recipe.sources]
-    return [f"stage '{entry.stage}': {sentence}" for entry in recipe.stages
-            for sentence in (*entry.made.advice(), *_unknown_preferences(entry, names))]
+    given = [(entry.stage, entry.groups, entry.model_extra) for entry in load_corpus_recipe("sample").stages]
+    sentences = []
+    for entry in recipe.stages:
+        own = (entry.stage, entry.groups, entry.model_extra) not in given
+        found = [*(entry.made.advice() if own else ()), *_unknown_preferences(entry, names)]
+        sentences += [f"stage '{entry.stage}': {sentence}" for sentence in found]
+    return sentences
 
 
 def _unknown_preferences(entry: StageEntry, names: list[str]) -> list[str]:

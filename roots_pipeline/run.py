@@ -91,8 +91,8 @@ class _Closing:
             verdicts[verdict] += documents
         reasons = ", ".join(f"{name} {number}" for name, number in verdicts.most_common(5))
         cause = f"all {rows} documents were dropped ({reasons})." if rows else "the sources hold no readable document."
-        raise EmptyOutputError(cause, where=self.folder,
-                               hint="Loosen the stages of the recipe, or set allow_empty: true if this is wanted.")
+        step = "Loosen the stages of the recipe." if rows else "Check the sources: are the files empty?"
+        raise EmptyOutputError(cause, where=self.folder, hint=f"{step} Set allow_empty: true if this is wanted.")
 
     def _remove_strangers(self, read: Sequence[dict[str, Any]], pairs: set[str]) -> None:
         """Files of shards and stages that this recipe no longer has."""

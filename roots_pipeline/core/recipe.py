@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.yaml_hints import yaml_hint
 
 SECTIONS = ("corpus", "tokenizer", "mixture", "train")
 PACKAGES = ("roots_pipeline", "tokenizer", "mixtures", "train")
@@ -78,7 +79,7 @@ def _locate(recipe: str, folder: Path) -> Path:
         raise RecipeError("this is no name and no path of a recipe.", where=f"{recipe[:40]!r}…")
     if path.suffix in (".yaml", ".yml") or "/" in recipe:
         if not path.is_file():
-            raise RecipeError("there is no such recipe file.", where=recipe, hint="Check the path given as RECIPE.")
+            raise RecipeError("there is no such recipe file.", where=recipe, hint=_similar_file(path))
         return path
     # A name is good for the whole chain even if only one package has a recipe of that name: its section is used where
     # it matters, and the other packages take what the recipe extends.
@@ -89,6 +90,12 @@ def _locate(recipe: str, folder: Path) -> Path:
         raise RecipeError(f"there is no built-in recipe '{recipe}'.", where=str(folder.parent.name),
                           hint=nearest(recipe, sorted(names)) + " A path to your own must end in .yaml.")
     return built_in
+
+
+def _similar_file(path: Path) -> str:
+    names = [entry.name for entry in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f"Did you mean '{path.parent / close[0]}'?" if close else "Check the path given as RECIPE."
 
 
 def _read(path: Path) -> tuple[dict[Any, Any], dict[tuple[Any, ...], int]]:
@@ -106,7 +113,7 @@ def _read(path: Path) -> tuple[dict[Any, Any], dict[tuple[Any, ...], int]]:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         problem = getattr(error, "problem", None) or str(error)
-        raise RecipeError(f"cannot be read as YAML: {problem}.", where=place) from error
+        raise RecipeError(f"cannot be read as YAML: {problem}.", where=place, hint=yaml_hint(problem)) from error
     if document is None:
         raise RecipeError("this recipe is empty.", where=str(path), hint="Name a built-in recipe to run it unchanged.")
     if not isinstance(document, dict):
@@ -157,6 +164,8 @@ def _explain(
         message = str(first["ctx"]["error"]) if len(place) == 0 else f"{name}: {first['ctx']['error']}"
     else:
         message = f"{message} (found {first['input']!r})."[:300]
+        if first["type"] == "list_type" and isinstance(first["input"], dict):
+            hint = "Write a list: begin each entry with `- `."
     more = len(error.errors()) - 1
     if more:
         hint = " ".join(filter(None, (hint, f"({more} more problem{'s' * (more > 1)} in this recipe.)")))

@@ -54,6 +54,15 @@ def test_missing_keys_come_from_the_extended_recipe(built_in: Path) -> None:
         ("tokenizer:\n  vocab_size: many\n", ["mine.yaml:2", "vocab_size", "'many'"]),
         ("tokenizer:\n  vocab_size: 1\n  vocab_size: 2\n", ["mine.yaml:3", "given twice"]),
         ("tokenizer: [\n", ["mine.yaml:", "cannot be read as YAML"]),
+        ("tokenizer:\n\tvocab_size: 1\n", ["mine.yaml:2", "with spaces"]),
+        ("tokenizer: *.json\n", ["mine.yaml:1", "needs quotes"]),
+        ("tokenizer: %a\n", ["mine.yaml:1", "needs quotes"]),
+        ("tokenizer: a: b\n", ["mine.yaml:1", "needs quotes"]),
+        ("tokenizer:\n  parts:\n  - size: 1\n vocab_size: 1\n", ["mine.yaml:4", "indentation"]),
+        ("tokenizer: {parts: [{size: 1}\n", ["mine.yaml:", "not closed"]),
+        ('tokenizer: {vocab_size: "C:\\data"}\n', ["mine.yaml:1", "single quotes"]),
+        ('tokenizer: {vocab_size: "1}\n', ["mine.yaml:", "A quote is not closed"]),
+        ("tokenizer:\n  parts:\n    size: 1\n", ["mine.yaml:2", "begin each entry with `- `"]),
         ("- a\n", ["must hold sections"]),
         ("tokenizer: 3\n", ["must hold keys"]),
         ("tokenizer: []\n", ["must hold keys"]),
@@ -90,3 +99,14 @@ def test_a_name_that_only_another_package_knows_means_what_it_extends(built_in: 
 def test_names_that_no_file_can_have(built_in: Path, name: str) -> None:
     with pytest.raises(RecipeError, match="no name and no path"):
         load_section(name, "tokenizer", Section, built_in)
+
+
+def test_a_file_of_a_similar_name_is_named(built_in: Path) -> None:
+    (built_in.parent / "mine.yaml").write_text("tokenizer: {}\n")
+    with pytest.raises(RecipeError, match=r"Did you mean '.*/mine\.yaml'\?"):
+        load_section(str(built_in.parent / "mine.yml"), "tokenizer", Section, built_in)
+    with pytest.raises(RecipeError, match="Check the path"):
+        load_section(str(built_in.parent / "no" / "mine.yml"), "tokenizer", Section, built_in)
+    (built_in.parent / "latin.yaml").write_bytes("tokenizer: {vocab_size: \u00fc}".encode("latin-1"))
+    with pytest.raises(RecipeError, match="Save the file as UTF-8"):
+        load_section(str(built_in.parent / "latin.yaml"), "tokenizer", Section, built_in)
