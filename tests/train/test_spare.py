@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from tests.train import spare
 from tests.train.scenario import numbers, settings, train
