@@ -79,7 +79,7 @@ def test_transformers_loads_model_and_tokenizer(chain: Chain) -> None:
 def test_the_model_was_scored_and_the_leaks_of_the_sample_are_named(chain: Chain) -> None:
     """Items that the sample's web pages hold on purpose; three groups have a validation loss of their own."""
     tasks = orjson.loads((chain.run / "model" / "evaluation.json").read_bytes())["tasks"]
-    assert list(tasks) == ["reading", "arithmetic", "code"]
+    assert set(tasks) == {"reading", "arithmetic", "code"}
     for found in tasks.values():
         known = found["contamination"]
         assert known["known"] and known["action"] == "drop" and known["not_searched"] == 0 < known["found"]
