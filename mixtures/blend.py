@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mixtures.greedy import draw
 from mixtures.indexed import IntArray
 from mixtures.order import Variant
 from roots_pipeline.core.errors import MixtureError
@@ -96,27 +96,5 @@ def _greedy(shares: npt.NDArray[np.float64], limits: npt.NDArray[np.int64], samp
     small = len(shares) <= np.iinfo(np.int16).max + 1
     groups: IntArray = np.zeros(samples, np.dtype(np.int16 if small else np.int32))
     numbers, drawn = np.zeros(samples, np.int64), np.zeros(len(shares), np.int64)
-    _draw(shares, limits, groups, numbers, drawn)
+    draw(shares, limits, groups, numbers, drawn)
     return Blend(groups, numbers, drawn)
-
-
-@njit(cache=True)
-def _draw(
-    shares: npt.NDArray[np.float64],
-    limits: npt.NDArray[np.int64],
-    groups: IntArray,
-    numbers: npt.NDArray[np.int64],
-    drawn: npt.NDArray[np.int64],
-) -> None:
-    counts = np.zeros(len(shares))
-    for i in range(len(groups)):
-        scale = max(np.float64(i), 1.0)
-        best, best_error = -1, -np.inf
-        for group in range(len(shares)):
-            error = shares[group] * scale - counts[group]
-            if error > best_error and drawn[group] < limits[group]:
-                best, best_error = group, error
-        groups[i] = best
-        numbers[i] = drawn[best]
-        drawn[best] += 1
-        counts[best] += 1.0

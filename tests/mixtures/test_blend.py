@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixtures import greedy as greedy_module
 from mixtures.blend import blend, blend_everything, check_draws, normalise, published_weights, sample_targets
 from roots_pipeline.core.errors import MixtureError
 from roots_pipeline.core.weights import read_preset
@@ -96,6 +98,43 @@ def test_weights_are_respected(weights: list[float], samples: int) -> None:
     excess = blend(weights, samples).drawn - samples * normalise(weights)
     assert np.all(excess < 1 + 1e-9)
     assert np.all(excess > (-1 if len(weights) <= 2 else -2))
+
+
+def draw_both(shares: np.ndarray[Any, np.dtype[np.float64]], limits: list[int] | None, samples: int) -> list[Any]:
+    """What either kernel makes of the same blend."""
+    found = []
+    for kernel in (greedy_module._draw_of_few, greedy_module._draw_of_many):
+        groups, numbers = np.zeros(samples, np.int16), np.zeros(samples, np.int64)
+        drawn = np.zeros(len(shares), np.int64)
+        most = np.full(len(shares), np.iinfo(np.int64).max) if limits is None else np.array(limits, np.int64)
+        kernel(shares, most, groups, numbers, drawn)
+        found.append((groups.tolist(), numbers.tolist(), drawn.tolist()))
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-9, 1), st.sampled_from([0.25, 0.5, 1.0])), min_size=1, max_size=40)
+       .filter(any), st.integers(1, 3000))  # fmt: skip
+def test_sleeping_groups_change_no_choice(weights: list[float], samples: int) -> None:
+    """Ties, groups without weight, and weights of every size: the kernel for many groups draws as the plain one."""
+    few, many = draw_both(normalise(weights), None, samples)
+    assert few == many
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 3), st.integers(0, 200)), min_size=1, max_size=40).filter(any))
+def test_sleeping_groups_of_few_samples(sizes: list[int]) -> None:
+    few, many = draw_both(np.array(sizes) / sum(sizes), sizes, sum(sizes))
+    assert few == many and many[2] == sizes
+
+
+@pytest.mark.parametrize(("groups", "samples"), [(128, 300_000), (300, 200_000), (5000, 40_000)])
+def test_many_groups_over_many_samples(groups: int, samples: int) -> None:
+    for spread in (0.1, 1.0, 100.0):
+        few, many = draw_both(np.random.RandomState(groups).dirichlet(np.full(groups, spread)), None, samples)
+        assert few == many
+    few, many = draw_both(np.full(groups, 1 / groups), None, 3 * groups)
+    assert few == many and many[0] == [*range(groups)] * 3
 
 
 def test_more_groups_than_a_byte_holds() -> None:
