@@ -53,19 +53,20 @@ class Judged(NamedTuple):
 
 
 def judge_item(
-    index: EvaluationIndex, item: int, holdings: Sequence[Ints], strays: Counts, limits: Limits
+    index: EvaluationIndex, item: int, holdings: Sequence[Ints], times: Sequence[int], strays: Counts, limits: Limits
 ) -> list[Judged]:
     """Judge documents by the n-grams of an item that each holds (ascending, not repeated).
 
-    `strays`: those of all further documents, which hold too little of the item to need a verdict.
+    `times`: how many documents have each of `holdings`. `strays`: the n-grams of all further documents, which hold too
+    little of the item to need a verdict.
     """
     of_item, weights, total = index.grams_of(item), index.weights_of(item), float(index.totals[item])
     have = [index.has(item, grams) for grams in holdings]
     if limits.common_documents:
-        partial = [grams for grams, has in zip(holdings, have, strict=True)
+        partial = [Counts(grams, np.full_like(grams, often)) for grams, has, often
+                   in zip(holdings, have, times, strict=True)
                    if measure(index, item, has, weights, total)[0] < NEARLY_WHOLE]
-        counted = Counts(np.concatenate([strays.grams, *partial]),
-                         np.concatenate([strays.documents, *(np.ones_like(grams) for grams in partial)]))
+        counted = Counts(*map(np.concatenate, zip(strays, *partial, strict=True)))
         weights = np.where(index.has(item, _common(counted, limits)), np.float32(0), weights)
         left, _ = index.cover(item, of_item >= 0, weights)
         total = max(left, SMALLEST_TOTAL * total)

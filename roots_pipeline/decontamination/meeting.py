@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from roots_pipeline.core.stages import FINDING_FIELDS, KEY_FIELDS
@@ -30,7 +30,7 @@ ENTRY = pa.schema([
     pa.field("item", pa.int64()),
     pa.field("documents", pa.int64()),
     pa.field("grams", pa.list_(pa.int64())),  # n-grams of the item that these documents hold
-    pa.field("counts", pa.list_(pa.int64())),  # how many of the documents hold each
+    pa.field("counts", pa.list_(pa.int64())),  # how many of the documents hold each; of one document: empty
 ])
 FINDING = pa.schema([
     *FINDING_FIELDS,
@@ -38,7 +38,7 @@ FINDING = pa.schema([
     pa.field("overlap", pa.float64()),
     pa.field("words", pa.float64()),
     pa.field("contaminated", pa.bool_()),
-    pa.field("found", pa.list_(pa.int64())),  # what contaminates the document, as in the working column
+    pa.field("found", pa.list_(pa.int64())),  # if asked for, what contaminates the document, as in the working column
 ])
 
 
@@ -62,7 +62,7 @@ def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], s
         for item, overlap, run, places in zip(*evidence, strict=True):
             of_item = different(index.grams[places])
             if limits.reachable(overlap, run):
-                entries.append(_Entry(row, item, 1, of_item, np.ones_like(of_item)))
+                entries.append(_Entry(row, item, 1, of_item, _NO_GRAMS))
             else:
                 strays[item].append(of_item)
     for item, parts in strays.items():
@@ -78,31 +78,68 @@ def entries_of(index: EvaluationIndex, limits: Limits, found: dict[int, Ints], s
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, ENTRY, strict=True)], schema=ENTRY)
 
 
-def judge_entries(index: EvaluationIndex, limits: Limits, entries: pa.Table) -> pa.Table:
-    """What documents hear back, from all entries of some items, in any order."""
-    item, shard, row, documents = (entries.column(name).to_numpy() for name in ("item", "shard", "row", "documents"))
-    grams, counts = _lists(entries.column("grams")), _lists(entries.column("counts"))
-    found: list[tuple[int, int, str, int, float, float, bool, Ints]] = []
+def judge_entries(index: EvaluationIndex, limits: Limits, entries: pa.Table, *, found: bool) -> pa.Table:
+    """What documents hear back, from all entries of some items, in any order; what of an item was `found` if asked for.
+
+    Documents that hold the same n-grams of an item are judged together: an item that half of a corpus holds costs
+    little more than the rows that have to hear of it.
+    """
+    item, row, documents = (entries.column(name).to_numpy() for name in ("item", "row", "documents"))
+    grams, counts = _Lists.of(entries.column("grams")), _Lists.of(entries.column("counts"))
+    results: list[tuple[str, int, Judged]] = []  # of different holdings
+    told: list[Ints] = []  # places of entries
+    results_told: list[Ints] = []
     for number, places in _groups(item):
-        own = [place for place in places if row[place] != _NO_ROW]
-        if not own:
+        own = places[row[places] != _NO_ROW]
+        if not len(own):
             continue
+        holdings, which = _different_holdings(grams, own)
         if index.totals[number] > 0:
-            strays = [place for place in places if row[place] == _NO_ROW]
-            stray_counts = Counts(np.concatenate([_NO_GRAMS, *(grams[place] for place in strays)]),
-                                  np.concatenate([_NO_GRAMS, *(counts[place] for place in strays)]))
-            judged = judge_item(index, number, [grams[place] for place in own], stray_counts, limits)
+            strays = places[row[places] == _NO_ROW]
+            judged = judge_item(index, number, holdings, np.bincount(which).tolist(),
+                                Counts(grams.joined(strays), counts.joined(strays)), limits)
         elif limits.too_many(int(documents[places].sum())):
-            judged = [Judged(0.0, 0.0, False, _NO_GRAMS)] * len(own)
+            judged = [Judged(0.0, 0.0, False, _NO_GRAMS)]
         else:
-            found_short = -1 - np.searchsorted(index.shorts, [number])
-            judged = [Judged(1.0, index.words_in(number), True, found_short)] * len(own)
+            judged = [Judged(1.0, index.words_in(number), True, -1 - np.searchsorted(index.shorts, [number]))]
+        told.append(own)
+        results_told.append(which + len(results))
         name = index.name(number)
-        found += [(int(shard[place]), int(row[place]), name, number, *result)
-                  for place, result in zip(own, judged, strict=True)]
-    columns = [[line[k] for line in found] for k in range(len(FINDING))]
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, FINDING, strict=True)],
-                    schema=FINDING)
+        results += [(name, number, result if found else result._replace(found=_NO_GRAMS)) for result in judged]
+    to_tell = np.concatenate([_NO_GRAMS, *told])
+    heard = np.concatenate([_NO_GRAMS, *results_told])
+    rows = [(name, number, *result) for name, number, result in results]
+    columns = {name: entries.column(name).take(pa.array(to_tell)) for name in ("shard", "row")}
+    for place, name in enumerate(("cause", "item", "overlap", "words", "contaminated", "found")):
+        columns[name] = pa.array([line[place] for line in rows], FINDING.field(name).type).take(pa.array(heard))
+    return pa.table({name: columns[name] for name in FINDING.names}, schema=FINDING)
+
+
+def _different_holdings(grams: _Lists, own: Ints) -> tuple[list[Ints], Ints]:
+    """The different lists at these places, and which of them is at each place."""
+    numbers: dict[bytes, int] = {}
+    which = np.array([numbers.setdefault(grams[place].tobytes(), len(numbers)) for place in own.tolist()], np.int64)
+    return [np.frombuffer(key, np.int64) for key in numbers], which
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """A column of lists without nulls."""
+
+    values: Ints
+    bounds: Ints
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> _Lists:
+        lists = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return cls(lists.values.to_numpy(), lists.offsets.to_numpy())
+
+    def __getitem__(self, place: int) -> Ints:
+        return self.values[self.bounds[place] : self.bounds[place + 1]]
+
+    def joined(self, places: Ints) -> Ints:
+        """The lists at these places as one."""
+        return np.concatenate([_NO_GRAMS, *(self[place] for place in places.tolist())])
 
 
 def _groups(item: Ints) -> Iterator[tuple[int, Ints]]:
@@ -112,9 +149,3 @@ def _groups(item: Ints) -> Iterator[tuple[int, Ints]]:
     for number, (begin, end) in zip(items.tolist(), pairwise([*first.tolist(), len(order)]), strict=True):
         yield number, order[begin:end]
 
-
-def _lists(column: pa.ChunkedArray) -> list[npt.NDArray[np.int64]]:
-    """The lists of a column without nulls."""
-    lists = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    values, bounds = lists.values.to_numpy(), lists.offsets.to_pylist()
-    return [values[a:b] for a, b in pairwise(bounds)]

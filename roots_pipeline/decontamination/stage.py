@@ -169,7 +169,9 @@ class Decontaminate(Exchange):
         return entries_of(self.index, self.limits, found, shard)
 
     def resolve(self, entries: pa.Table) -> pa.Table:
-        return judge_entries(self.index, self.limits, entries) if len(entries) else FINDING.empty_table()
+        if not len(entries):
+            return FINDING.empty_table()
+        return judge_entries(self.index, self.limits, entries, found=self.action == "cut")
 
     def apply(self, batch: pa.RecordBatch, findings: pa.Table, first_row: int) -> pa.RecordBatch:
         if self.rule == "jaccard":
