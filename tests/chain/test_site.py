@@ -31,7 +31,8 @@ def test_every_guide_is_a_page_that_the_contents_lead_to(project: Path, site: Pa
     for guide in (project / "docs").glob("*.md"):
         if guide.stem != "index":
             assert (site / f"{guide.stem}.html").exists()
-            assert f'<a class="reference internal" href="{guide.stem}.html">' in first, guide.stem
+            linked = f'<a class="reference internal" href="{guide.stem}.html">' in first
+            assert linked, f"docs/index.md has no link to {guide.name}"
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
