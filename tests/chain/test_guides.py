@@ -40,6 +40,8 @@ NOT_RUN = {
     ".venv/bin/python -m roots_pipeline explore": "serves until it is interrupted; tests/explorer",
     "python -m roots_pipeline explore": "serves until it is interrupted; tests/explorer",
     "torchrun --nnodes 4": "needs four nodes; tests/train/test_operations.py starts torchrun on one",
+    "torchrun --nnodes 48": "needs 48 nodes; tests/train/test_spare.py starts three torchruns on one",
+    "python -m train run --recipe model.yaml": "needs eight GPUs; tests/train/test_commands.py trains a small model",
     "python -m mixtures sweep": "a quarter of an hour; test_sweep trains one proxy",
     "python -m mixtures fit": "needs the proxies of the sweep; tests/mixtures",
     "python -m roots_pipeline language-model": "needs KenLM's estimator",
@@ -57,7 +59,9 @@ CHANGED = {
     "python -m train convert --run RUN --tensor-parallel 4": " --tensor-parallel 2",
 }
 PLACEHOLDERS = {"RUN": "runs/sample", "R": "sample", "RECIPE": "sample", "FOLDER": "runs/sample/model/export",
-                "/models/bloom-560m": "runs/sample/model/export"}
+                "/models/bloom-560m": "runs/sample/model/export", "corpus.yaml": "sample", "model.yaml": "sample",
+                "/shared/560m": "runs/sample", "/shared/176b": "runs/sample", "12000": "12",
+                "/shared/176b/model/export": "runs/sample/model/export"}
 
 
 def reason_of(line: str) -> str | None:
@@ -149,8 +153,8 @@ def prepare(name: str, folder: Path, sample: Path, chain: Chain) -> None:
         (folder / file).write_text(block)
     if name == "your-own-data.md":
         own_data(folder / "data", sample)
-    if name == "evaluation.md":
-        evaluation_tasks(folder, blocks(GUIDES[name], "yaml")[0])
+    if "tasks.yaml" in lines:
+        evaluation_tasks(folder, blocks(GUIDES["evaluation.md"], "yaml")[0])
 
 
 def own_data(folder: Path, sample: Path) -> None:
