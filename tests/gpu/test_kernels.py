@@ -138,6 +138,23 @@ def test_vocabulary_loss(
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_vocabulary_loss_of_labels_that_count(
+    dtype: torch.dtype, gpu: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(vocabulary_loss.__globals__["_LOGITS_AT_ONCE"], "cuda", 130 * 1000)
+    hidden, weight = drawn((1, 300, 128), dtype, gpu), drawn((1000, 128), dtype, gpu, 0.1)
+    labels = torch.randint(0, 1000, (1, 300), device=gpu)
+    labels[0, 200:] = -100
+    compare(
+        "loss of labels that count",
+        lambda *inputs: vocabulary_loss(*inputs, labels, TensorParallel(), 170.5),
+        lambda hidden, weight: F.cross_entropy((hidden @ weight.T).flatten(0, 1), labels.flatten(), reduction="sum")
+        / 170.5,
+        [hidden, weight],
+    )
+
+
 def test_gradients_of_tokens_that_are_almost_certain(gpu: torch.device) -> None:
     """Their softmax is so close to 1 that bfloat16 could not hold the difference, which is their gradient."""
     hidden = torch.zeros(8, 16, device=gpu, dtype=torch.bfloat16)

@@ -13,19 +13,28 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from mixtures.__main__ import app
 from mixtures.dataset import BlendedDataset, validation_sets
+from mixtures.indexed import IndexedReader, indexed_writer
 from mixtures.lineage import horizon_of
-from mixtures.lock import differences, read_lock, write_lock
+from mixtures.lock import NAME, differences, read_lock, write_lock
 from mixtures.order import build_order
-from mixtures.packed import Fill, PackedSamples, training_fills
+from mixtures.packed import Fill, PackedSamples, shuffled_epochs, training_fills
 from mixtures.packing import PackedIndex, labels_that_count, pack
 from mixtures.plan import plan_rows
 from mixtures.samplers import ConsecutiveSampler
+from mixtures.verify import verify_mixture
 from roots_pipeline.core.errors import MixtureError, StaleDataError, StorageError
+from roots_pipeline.core.manifest import read_manifest
+from roots_pipeline.core.storage import commit_file
 from tests.mixtures.build import build_mixture, numbered_groups
 from tests.mixtures.plain import best_fit
+from tests.mixtures.small_run import mixed_shards, write_corpus
 from tests.mixtures.test_dataset import ALL_TRAIN, SIZES, lengths_of_documents, read
+from tests.mixtures.test_removal import GONE, remove, without
+from tests.mixtures.test_write import write
 
 PAD = 2  # the end of text of `build_mixture`
 
@@ -250,3 +259,33 @@ def test_plan_and_horizon_know_the_fill(tmp_path: Path) -> None:
     assert (rows["web.en"].read, rows["web.en"].epochs, rows["web.en"].fill) == (120, 2.0, 6 / 9)
     assert (rows["web.fr"].read, rows["web.fr"].epochs, rows["web.fr"].repeated) == (180, 5.0, 144)
     assert horizon_of(lock, str(tmp_path)).samples == 14
+
+
+def test_a_packed_mixture_through_all_commands(run: str, tmp_path: Path) -> None:
+    """Written, planned, verified, explained; a masked document leaves every other sample as it was."""
+    lock, _ = write(run, packing="best_fit")
+    path = f"{run}/mixture/{NAME}"
+    told = CliRunner().invoke(app, ["plan", "--run", run, "--tokens", "5000"], catch_exceptions=False).stdout
+    assert "fill" in told and "packed samples," in told and "% padding" in told
+    manifests = [read_manifest(f"{run}/{step}").fingerprint for step in ("corpus", "tokenizer")]
+    tokenizer = f"{run}/tokenizer/tokenizer.json"
+    report = verify_mixture(f"{run}/mixture", tokenizer, corpus=manifests[0], tokenizer=manifests[1])
+    assert report.packed == training_fills(lock, f"{run}/mixture", lock.sequence_length)
+    assert all("</s></s>" not in text for _, _, text in report.texts)  # no padding is shown
+    before = read(BlendedDataset(path, "train", 150))
+    write_corpus(tmp_path / "corpus", without(mixed_shards(), GONE))
+    done = remove(run, "mask", samples=150)
+    used = {number for numbers in done.samples for number in numbers}
+    after = read(BlendedDataset(path, "train", 150))
+    assert 0 < len(used) < 150 and {n for n in range(150) if after[n] != before[n]} <= used
+    assert read_lock(path).packing == "best_fit"
+
+
+def test_the_largest_vocabularies(tmp_path: Path) -> None:
+    for name, dtype, top in (("a", np.uint16, 65_499), ("b", np.int32, 2**31 - 1)):
+        with indexed_writer(str(tmp_path / name), dtype, commit_file) as writer:
+            writer.append(np.array([top, 1, top, top], np.int64), np.array([3, 0, 1]))
+        reader = IndexedReader(str(tmp_path / name))
+        index = pack(reader.lengths, np.arange(3), 3, 0)
+        group = PackedSamples(reader, 3, top, index, shuffled_epochs(1, 1, 0))
+        assert group.sample(0).tolist() == [top, 1, top, top] and group.counted(0).all()
