@@ -82,7 +82,8 @@ def plan(
         table.add_column(column, justify="left" if column == "group" else "right")
     for row in rows:
         name = Text(printable(row.name))  # not markup: a name may contain brackets
-        read = f"{row.read:,.0f}", f"{row.epochs:.2f}", f"{row.repeated:,.0f}", *[f"{row.fill:.2%}" if row.weight else "-"] * packed
+        read = [f"{row.read:,.0f}", f"{row.epochs:.2f}", f"{row.repeated:,.0f}"]
+        read += [f"{row.fill:.2%}" if row.weight else "-"] * packed
         table.add_row(name, f"{row.tokens:,}", f"{row.weight:.5f}", *read)
     Console(width=None if Console().is_terminal else 110).print(table)
     for sentence in warnings(rows, max_epochs):
