@@ -10,24 +10,27 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roots_pipeline.core.cli import add_schema_command, new_app, run_app
-from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe
+from roots_pipeline.core.output import Output, closing_table
 from roots_pipeline.core.schema import Schema
+
+if TYPE_CHECKING:
+    from train.job import Job
 
 app = new_app("From a mixture to a trained model: RUN/mixture in, RUN/model out.")
 RunFolder = Annotated[Path, typer.Option("--run", help="Folder of the run.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 _DEFAULT = Path("runs/sample")
 
 
 @app.command()
 def run(
     folder: RunFolder = _DEFAULT,
-    recipe: Annotated[str, typer.Option(help="Name of a built-in recipe or path of a YAML file.")] = "sample",
+    recipe: Recipe = "sample",
     processes: Annotated[int, typer.Option(min=1, help="Processes to start here; one per GPU, or 1 on a CPU.")] = 1,
     stop_after: Annotated[
         int | None, typer.Option(min=1, help="Save and stop after so many steps of this call.")
@@ -36,7 +39,9 @@ def run(
         float | None, typer.Option(min=0, help="Save and stop after so many minutes of this call.")
     ] = None,
     restarts: Annotated[int, typer.Option(min=0, help="Start failed processes again so many times.")] = 0,
+    dry_run: DryRun = False,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Train, continuing from the newest complete checkpoint."""
     from roots_pipeline.core.storage import lock_folder
@@ -44,13 +49,18 @@ def run(
     from train.launch import is_worker, run_workers, share_processor, world_size
 
     share_processor()
-    progress = Progress(quiet=quiet)
+    output = Output(quiet, json)
+    progress = output.progress
     if is_worker():
         work(plan(recipe, folder, world_size()), progress, stop_after, exit_minutes)
         return
     job = plan(recipe, folder, processes)
+    if dry_run:
+        _tell(output, job, "would be trained")
+        return
     if is_finished(job, progress.say):
         progress.say("This run has already finished; nothing to do.")
+        _tell(output, job, "model")
         return
     if job.kill_switch.exists():
         progress.say(f"{job.kill_switch} exists, so nothing was trained. Delete it and run this again to go on.")
@@ -58,6 +68,7 @@ def run(
     with lock_folder(str(job.folder)):
         if processes == 1:
             work(job, progress, stop_after, exit_minutes)
+            _tell(output, job, "model")
             return
         job.sources()  # builds the index arrays once, not once per process
         command = ["train", "run", "--recipe", recipe, "--run", str(folder)]
@@ -66,6 +77,23 @@ def run(
         code = run_workers(processes, command + ["--quiet"] * quiet, restarts=restarts)
     if code:
         raise typer.Exit(code)
+    _tell(output, job, "model")
+
+
+def _tell(output: Output, job: Job, title: str) -> None:
+    """How far a run is, and where; with `--quiet` only for programs."""
+    from train.saved import newest_complete
+
+    saved = newest_complete(job.checkpoints, lambda _: None, hashes=False)
+    facts = {
+        "trained steps": saved.step if saved else 0, "steps": job.steps, "samples": job.config.train_samples,
+        "tokens": job.config.train_samples * job.config.sequence_length, "layout": str(job.layout),
+        "checkpoints": str(job.checkpoints), "log": str(job.folder / "log.jsonl"),
+    }  # fmt: skip
+    output.result(
+        {name.replace(" ", "_"): value for name, value in facts.items()},
+        *([] if output.quiet else [closing_table(title, facts)]),
+    )
 
 
 Step = Annotated[int | None, typer.Option(min=0, help="Use the checkpoint of this step; default: the newest.")]
@@ -77,6 +105,7 @@ def export(
     strip_padding: Annotated[bool, typer.Option(help="Leave out the embedding rows that stand for no token.")] = False,
     step: Step = None,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Write the newest checkpoint as a Hugging Face model to RUN/model/export."""
     from train.export import check_tokenizer
@@ -86,7 +115,9 @@ def export(
     saved = saved_to_use(folder / "model" / "checkpoints", step)
     check_tokenizer(saved, folder / "tokenizer")
     target = write(saved, folder / "tokenizer", folder / "model" / "export", strip_padding=strip_padding)
-    Progress(quiet=quiet).say(f"Exported step {saved.step} to {target}.", step=saved.step, folder=str(target))
+    output, facts = Output(quiet, json), {"step": saved.step, "folder": str(target)}
+    output.progress.say(f"Exported step {saved.step} to {target}.", **facts)
+    output.result(facts)
 
 
 @app.command()
@@ -99,6 +130,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="Another seed samples another text.")] = 0,
     step: Step = None,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Continue a prompt with the newest checkpoint (exported first if it is not yet); the report shows it too."""
     from roots_pipeline.core.storage import write_json
@@ -109,10 +141,12 @@ def generate(
     saved = saved_to_use(folder / "model" / "checkpoints", step)
     check_tokenizer(saved, folder / "tokenizer")
     target = folder / "model" / "export"
-    ensure_exported(saved, folder / "tokenizer", target, Progress(quiet=quiet).say)
+    output = Output(quiet, json)
+    ensure_exported(saved, folder / "tokenizer", target, output.progress.say)
     text = continue_prompt(target, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed)
-    write_json(str(folder / "model" / "generated.json"), {"prompt": prompt, "text": text})
-    print(prompt + text)
+    facts = {"prompt": prompt, "text": text}
+    write_json(str(folder / "model" / "generated.json"), facts)
+    output.result(facts, prompt + text)
 
 
 @app.command("import")
@@ -121,6 +155,7 @@ def import_(
     folder: RunFolder = _DEFAULT,
     recipe: Annotated[str, typer.Option(help="Recipe of the run that continues from these weights.")] = "sample",
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Begin a run with the weights of a Hugging Face model instead of random ones."""
     from roots_pipeline.core.storage import lock_folder
@@ -130,7 +165,9 @@ def import_(
     job = plan(recipe, folder, None)
     with lock_folder(str(job.folder)):
         import_weights(source, job)
-    Progress(quiet=quiet).say(f"The run in {folder} begins with the weights of {source}; continue with `train run`.")
+    output = Output(quiet, json)
+    output.progress.say(f"The run in {folder} begins with the weights of {source}; continue with `train run`.")
+    output.result({"run": str(folder), "source": str(source)})
 
 
 @app.command()
@@ -141,6 +178,7 @@ def convert(
     data_parallel: Annotated[int, typer.Option(min=1, help="Check that a batch can be shared so.")] = 1,
     step: Step = None,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Write a checkpoint in a form without layout: whole parameters, safetensors. Runs continue from it anywhere."""
     from roots_pipeline.core.storage import lock_folder
@@ -154,17 +192,19 @@ def convert(
     check_layout(saved, layout)
     with lock_folder(str(folder / "model")):
         target = write(saved).folder
-    Progress(quiet=quiet).say(
+    output = Output(quiet, json)
+    output.progress.say(
         f"Step {saved.step} can be continued in any layout from {target}; for {layout} set train.tensor_parallel "
         f"{tensor_parallel}, train.pipeline_parallel {pipeline_parallel} and start {layout.processes} processes.",
         folder=str(target),
     )
+    output.result({"step": saved.step, "folder": str(target), "processes": layout.processes})
 
 
 @app.command()
 def slurm(
     folder: RunFolder = _DEFAULT,
-    recipe: Annotated[str, typer.Option(help="Name of a built-in recipe or path of a YAML file.")] = "sample",
+    recipe: Recipe = "sample",
     nodes: Annotated[int, typer.Option(min=1, help="Nodes.")] = 1,
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of each node.")] = 8,
     cpus: Annotated[int, typer.Option(min=1, help="CPU cores of each node.")] = 64,
@@ -175,6 +215,8 @@ def slurm(
     exclude: Annotated[str, typer.Option(help="Nodes to leave out.")] = "",
     spares: Annotated[int, typer.Option(min=0, help="Further nodes that wait for one to fail.")] = 0,
     python: Annotated[str, typer.Option(help="The Python of the nodes.")] = ".venv/bin/python",
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Print a script for sbatch that trains a recipe on one or many nodes, from this folder."""
     from roots_pipeline.core.recipe import load_section
@@ -183,14 +225,14 @@ def slurm(
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
     cluster = Cluster(nodes, gpus, cpus, hours, account, partition, constraint, exclude, spares)
-    print(slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python), end="")
+    script = slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python)
+    Output(quiet, json).result({"script": script}, script.removesuffix("\n"))
 
 
 Gpu = Annotated[str, typer.Option(help="Kind of GPU, one of train/hardware.yaml or of --hardware.")]
 Vocabulary = Annotated[int, typer.Option(min=1, help="Rows of the embedding, padding included.")]
 HardwareFile = Annotated[Path | None, typer.Option("--hardware", help="A file like train/hardware.yaml.")]
-Mtbf = Annotated[float, typer.Option(min=1.0, help="Hours between failures of one node.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+Mtbf = Annotated[float, typer.Option(min=1.0, max=1e7, help="Hours between failures of one node.")]
 
 
 @app.command("plan")
@@ -201,17 +243,16 @@ def plan_(
     vocabulary: Vocabulary = 250_880,
     hardware: HardwareFile = None,
     layouts: Annotated[int, typer.Option(min=1, help="Layouts to show.")] = 8,
-    pue: Annotated[float, typer.Option(min=1.0, help="Power usage effectiveness of the building.")] = 1.2,
-    grams_per_kwh: Annotated[float, typer.Option(min=0.0, help="Grams of CO2 a kWh.")] = 57.0,
+    pue: Annotated[float, typer.Option(min=1.0, max=10.0, help="Power usage effectiveness of the building.")] = 1.2,
+    grams_per_kwh: Annotated[float, typer.Option(min=0.0, max=1e4, help="Grams of CO2 a kWh.")] = 57.0,
     node_mtbf_hours: Mtbf = 8000.0,
     corpus_plan: Annotated[
         Path | None, typer.Option(help="Output of `roots_pipeline plan --json`: adds the corpus to the sheet.")
     ] = None,
-    as_json: Json = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """What training a recipe takes on some GPUs: memory, layouts, time, energy, checkpoints. Starts nothing."""
-    import orjson
-
     from roots_pipeline.core.recipe import load_section
     from train.config import RECIPES, TrainConfig
     from train.planner.corpus import corpus_facts, corpus_text, read_corpus_plan
@@ -220,16 +261,11 @@ def plan_(
     from train.planner.sheet import as_facts, as_text, plan_run
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
-    assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours).checked()
+    assumed = Assumptions(pue=pue, grams_per_kwh=grams_per_kwh, node_mtbf_hours=node_mtbf_hours)
     corpus = read_corpus_plan(corpus_plan) if corpus_plan else None
     sheet = plan_run(config, vocabulary, gpus, load_hardware(gpu, hardware or BUILT_IN), assumed)
-    if as_json:
-        facts = as_facts(sheet, layouts) | ({"corpus": corpus_facts(corpus)} if corpus else {})
-        print(orjson.dumps(facts).decode())
-        return
-    print(as_text(sheet, layouts))
-    if corpus:
-        print("\n" + corpus_text(corpus))
+    facts = as_facts(sheet, layouts) | ({"corpus": corpus_facts(corpus)} if corpus else {})
+    Output(quiet, json).result(facts, as_text(sheet, layouts), *(["\n" + corpus_text(corpus)] if corpus else []))
 
 
 @app.command("simulate")
@@ -238,25 +274,24 @@ def simulate_(
     nodes: Annotated[
         list[int] | None, typer.Option(min=1, max=1_000_000, help="Nodes; may be given several times.")
     ] = None,
-    spares: Annotated[int | None, typer.Option(min=0, help="Default: 99% of failures find one.")] = None,
+    spares: Annotated[int | None, typer.Option(min=0, max=1_000_000, help="Default: 99% of failures find one.")] = None,
     gpu: Gpu = "a100-80gb",
     vocabulary: Vocabulary = 250_880,
     hardware: HardwareFile = None,
     node_mtbf_hours: Mtbf = 8000.0,
-    repair_hours: Annotated[float, typer.Option(min=0.0, help="Until a failed node is a spare one.")] = 24.0,
-    restart_minutes: Annotated[float, typer.Option(min=0.0, help="From a failure to the first step.")] = 15.0,
-    write_gbytes: Annotated[float, typer.Option(min=0.001, help="Of the shared disk, GB/s.")] = 60.0,
+    repair_hours: Annotated[float, typer.Option(min=0.0, max=1e5, help="Until a failed node is a spare one.")] = 24.0,
+    restart_minutes: Annotated[float, typer.Option(min=0.0, max=1e5, help="From a failure to the first step.")] = 15.0,
+    write_gbytes: Annotated[float, typer.Option(min=0.001, max=1e6, help="Of the shared disk, GB/s.")] = 60.0,
     save_minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="Of work between saves; default: Daly's best.")
+        float | None, typer.Option(min=0.01, max=1e5, help="Of work between saves; default: Daly's best.")
     ] = None,
     days: Annotated[float, typer.Option(min=0.1, max=10_000, help="Of work, where no layout says how much.")] = 100.0,
     trials: Annotated[int, typer.Option(min=1, max=1000, help="Simulations of each size.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Another seed has other failures.")] = 0,
-    as_json: Json = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Play a run with failing nodes and spares, for clusters of several sizes: what is kept of the time (goodput)."""
-    import orjson
-
     from roots_pipeline.core.recipe import load_section
     from train.config import RECIPES, TrainConfig
     from train.planner.costs import Assumptions
@@ -264,16 +299,11 @@ def simulate_(
     from train.planner.hardware import BUILT_IN, load_hardware
 
     config = load_section(recipe, "train", TrainConfig, RECIPES)
-    assumed = Assumptions(
-        node_mtbf_hours=node_mtbf_hours, restart_minutes=restart_minutes, write_gbytes=write_gbytes
-    ).checked()
-    asked = Question(spares, repair_hours, save_minutes, days, trials, seed).checked()
+    assumed = Assumptions(node_mtbf_hours=node_mtbf_hours, restart_minutes=restart_minutes, write_gbytes=write_gbytes)
+    asked = Question(spares, repair_hours, save_minutes, days, trials, seed)
     sizes = nodes or [10, 100, 1000, 10_000]
     rows = play(config, vocabulary, sizes, load_hardware(gpu, hardware or BUILT_IN), assumed, asked)
-    if as_json:
-        print(orjson.dumps(rows_as_facts(rows)).decode())
-        return
-    print(rows_as_text(rows, config, vocabulary, assumed, asked))
+    Output(quiet, json).result(rows_as_facts(rows), rows_as_text(rows, config, vocabulary, assumed, asked))
 
 
 @app.command()
@@ -284,12 +314,10 @@ def evaluate(
     length: Annotated[int, typer.Option(min=1, help="Tokens of a window of a text.")] = 2048,
     batch: Annotated[int, typer.Option(min=1, help="Continuations computed together.")] = 16,
     step: Step = None,
-    as_json: Json = False,
     quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Score the newest checkpoint (exported first if it is not yet) on tasks from files; RUN/model/evaluation.json."""
-    import orjson
-
     from roots_pipeline.core.storage import write_json
     from train.evaluation.scores import as_text
     from train.evaluation.scores import evaluate as score
@@ -297,17 +325,17 @@ def evaluate(
     from train.export import check_tokenizer, ensure_exported
     from train.saved import saved_to_use
 
-    listed = find_tasks(tasks)
+    output, listed = Output(quiet, json), find_tasks(tasks)
     if model is None:
         saved = saved_to_use(folder / "model" / "checkpoints", step)
         check_tokenizer(saved, folder / "tokenizer")
         target = folder / "model" / "export"
-        ensure_exported(saved, folder / "tokenizer", target, Progress(quiet=quiet).say)
+        ensure_exported(saved, folder / "tokenizer", target, output.progress.say)
         results = score(target, listed, length, batch, folder / "corpus")
         write_json(str(folder / "model" / "evaluation.json"), {"step": saved.step, "tasks": results})
     else:
         results = score(model, listed, length, batch)
-    print(orjson.dumps(results).decode() if as_json else as_text(results))
+    output.result(results, as_text(results))
 
 
 @app.command()
@@ -316,8 +344,10 @@ def explain(
     folder: RunFolder = _DEFAULT,
     recipe: Annotated[str, typer.Option(help="Recipe of the run.")] = "sample",
     step: Annotated[int | None, typer.Option(help="A step: which documents did it read?")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
-    """Which documents a step was trained on, or which steps were trained on a document; one JSON line each."""
+    """Which documents a step was trained on, or which steps were trained on a document; one JSON object a line."""
     import orjson
 
     from roots_pipeline.core.errors import RecipeError
@@ -330,8 +360,7 @@ def explain(
     rows = documents_of_step(job, step) if step is not None else steps_of_document(job, str(document))
     if not rows:
         raise RecipeError("the mixture has no such document.", hint="Ask `python -m mixtures explain` for it.")
-    for row in rows:
-        print(orjson.dumps(row).decode())
+    Output(quiet, json).result(list(rows), *(orjson.dumps(row).decode() for row in rows))
 
 
 def _section() -> Schema:

@@ -101,7 +101,18 @@ def test_run_continues_and_finishes(trained: Trained) -> None:
     counts = read_manifest(str(model)).counts
     assert (counts["steps"], counts["samples"], counts["tokens"]) == (6, 24, 384)
     assert [path.name for path in sorted((model / "checkpoints").glob("step_*"))] == ["step_00000004", "step_00000006"]
-    assert [result.stdout for result in trained.results] == ["", ""]
+    assert ["trained steps │ 3" in result.stdout for result in trained.results] == [True, False]
+    assert "trained steps │ 6" in trained.results[1].stdout and "log.jsonl" in trained.results[1].stdout
+    told = orjson.loads(command(*trained.options, "--json").stdout)
+    assert (told["trained_steps"], told["steps"], told["tokens"]) == (6, 6, 384)
+    assert command(*trained.options, "--quiet").stdout == ""
+
+
+def test_a_dry_run_trains_nothing(tmp_path: Path) -> None:
+    done = command("run", "--recipe", str(prepare(tmp_path)), "--run", str(tmp_path), "--dry-run", "--json")
+    told = orjson.loads(done.stdout)
+    assert (told["trained_steps"], told["steps"], told["samples"]) == (0, 6, 24)
+    assert not (tmp_path / "model").exists()
 
 
 def test_the_heaviest_groups_can_be_asked_for_by_number(trained: Trained) -> None:
