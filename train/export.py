@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
-from roots_pipeline.core.storage import fingerprint, hash_file, write_json
+from roots_pipeline.core.storage import fingerprint, hash_file, lock_folder, write_json
 from train.background import read_tensors
 from train.model.architecture import TIED, partition_dim, published_name
 from train.model.shape import Shape
@@ -34,7 +34,15 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_m
 
 
 def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool = False) -> Path:
-    """Write the model of a checkpoint to `target`, replacing what was there in one step; returns `target`."""
+    """Write the model of a checkpoint to `target`, replacing what was there in one step; returns `target`.
+
+    Raises StorageError if another process is just doing that.
+    """
+    with lock_folder(str(target.with_name(f".{target.name}.writing"))):
+        return _export(saved, tokenizer, target, strip_padding)
+
+
+def _export(saved: Saved, tokenizer: Path, target: Path, strip_padding: bool) -> Path:
     shape = Shape(**saved.shape)
     words = AutoTokenizer.from_pretrained(str(tokenizer))
     rows = len(words) if strip_padding else shape.vocabulary
@@ -124,8 +132,9 @@ def published_parameters(saved: Saved, rows: int) -> Iterator[tuple[str, Tensor]
         found = _stored_whole(saved, position) if saved.layout is None else _joined(saved, saved.layout, position)
         for own in sorted(found):
             whole = found[own]
-            yield f"transformer.{published_name(position, layers, own)}", (
-                whole[:rows].contiguous() if position == 0 else whole
+            yield (
+                f"transformer.{published_name(position, layers, own)}",
+                (whole[:rows].contiguous() if position == 0 else whole),
             )
 
 

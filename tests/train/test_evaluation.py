@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BloomForCausalLM
 
-from roots_pipeline.core.errors import RecipeError, RootbloomError, SourceError
+from roots_pipeline.core.errors import RecipeError, RootbloomError, SourceError, TrainingError
 from tests.train.conftest import WORDS
 from tests.train.test_model import Exported
 from train.evaluation import scores
 from train.evaluation.contamination import Contamination
 from train.evaluation.prefixes import Likelihood, Model, Request, Scorer, load_model
 from train.evaluation.scores import Words, evaluate
-from train.evaluation.tasks import read_items, read_tasks
+from train.evaluation.tasks import find_tasks, read_items, read_tasks
 from train.standalone import load_standalone
 
 
@@ -199,6 +200,25 @@ def test_contamination_is_shown_beside_a_score(model: Path, tmp_path: Path, monk
     assert beside["without_found"]["items"] == 3 and rest["contamination"]["known"] is False
 
 
+def test_models_that_cannot_be_scored(model: Path, tmp_path: Path) -> None:
+    """No folder, no BLOOM, cut weights, no tokenizer: one sentence each, and nobody asks the Hub."""
+    file = write(tmp_path, [CHOICE], piqa=[{"goal": "w1", "sol1": "w2", "sol2": "w3", "label": "1"}])
+    with pytest.raises(TrainingError, match="there is no model"):
+        evaluate(tmp_path / "nowhere", file, 20)
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy)
+    for path in copy.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(TrainingError, match="tokenizer cannot be read"):
+        evaluate(copy, file, 20)
+    (copy / "model.safetensors").write_bytes((copy / "model.safetensors").read_bytes()[:1000])
+    with pytest.raises(TrainingError, match="the model cannot be read"):
+        evaluate(copy, file, 20)
+    (copy / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(TrainingError, match=r"config\.json says 'llama'"):
+        evaluate(copy, file, 20)
+
+
 GOOD = {"goal": "a", "sol1": "b", "sol2": "c", "label": 0}
 
 
@@ -229,6 +249,23 @@ def test_mistakes_in_tasks(
         return
     with pytest.raises(error, match=message):
         read_items(read_tasks(file)[0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "the file: "), ("tasks: []", "it lists no task"), ("tasks: 3", "tasks: "), ("[", "cannot be read as YAML")],
+)
+def test_files_that_list_no_tasks(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "tasks.yaml").write_text(text)
+    with pytest.raises(RecipeError, match=message):
+        read_tasks(tmp_path / "tasks.yaml")
+
+
+def test_tasks_by_name() -> None:
+    tasks = read_tasks(found := find_tasks("sample"))
+    assert {len(read_items(one, found.parent)) for one in tasks} == {12}
+    with pytest.raises(RecipeError, match="Did you mean 'sample'"):
+        find_tasks("smaple")
 
 
 @pytest.mark.peers

@@ -9,16 +9,18 @@ branching further is computed together, as a batch on copies of the node's cache
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
+from roots_pipeline.core.errors import TrainingError
 from roots_pipeline.core.storage import read_json
 from train.evaluation.gopher import OwnGopher
 
@@ -79,10 +81,25 @@ class PublishedBloom:
         return DynamicCache(config=self._model.config)
 
 
+_KINDS: dict[str, Callable[[Path], Model]] = {"bloom": PublishedBloom, "gopher": OwnGopher}
+
+
 def load_model(folder: Path) -> Model:
-    """The model of an export, or of any BLOOM in the form of Hugging Face."""
-    kind = read_json(str(folder / "config.json")).get("model_type")
-    return OwnGopher(folder) if kind == "gopher" else PublishedBloom(folder)
+    """The model of an export, or of any BLOOM in the form of Hugging Face.
+
+    Raises TrainingError if there is none.
+    """
+    config = read_json(str(folder / "config.json")) if (folder / "config.json").is_file() else {}
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind not in _KINDS:
+        found = f"config.json says {kind!r}" if kind else "there is no model with a config.json"
+        hint = "Name a folder with a BLOOM in Hugging Face's form, or an exported Gopher."
+        raise TrainingError(f"{found}.", where=str(folder), hint=hint)
+    try:
+        return _KINDS[kind](folder)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TrainingError(f"the model cannot be read ({reason}).", where=str(folder)) from error
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from roots_pipeline.core.errors import TrainingError
 from train.evaluation.contamination import Contamination, contamination
 from train.evaluation.prefixes import Likelihood, Request, Scorer, load_model
 from train.evaluation.tasks import Item, TaskConfig, read_items, read_tasks
@@ -69,11 +70,11 @@ def evaluate(model: Path, file: Path, length: int, batch: int = 16, corpus: Path
     Beside them, under `contamination`: which share of the items the corpus was found to hold, and the scores without
     these (`without_found`; None if none was found or none is left). Without `corpus` that is unknown.
     """
-    words = Words(AutoTokenizer.from_pretrained(str(model)))
     tasks = read_tasks(file)
     items = {task.name: read_items(task, file.parent) for task in tasks}  # mistakes are found before time is spent
     known = {task.name: contamination(corpus, task, file.parent / task.file, items[task.name]) for task in tasks}
-    scorer = Scorer(load_model(model), len(words.tokenizer), batch)
+    loaded, words = load_model(model), _words_of(model)
+    scorer = Scorer(loaded, len(words.tokenizer), batch)
     results: dict[str, Any] = {}
     for task in tasks:
         before, own = (scorer.computed, scorer.requested), items[task.name]
@@ -86,6 +87,18 @@ def evaluate(model: Path, file: Path, length: int, batch: int = 16, corpus: Path
             "contamination": _beside(task.kind, outcomes, known[task.name]),
         }
     return results
+
+
+def _words_of(model: Path) -> Words:
+    """The tokenizer beside a model. Raises TrainingError without one, or one without an end-of-text token."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(model))
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TrainingError(f"the model's tokenizer cannot be read ({reason}).", where=str(model)) from error
+    if tokenizer.eos_token_id is None:
+        raise TrainingError("the model's tokenizer has no end-of-text token (eos_token).", where=str(model))
+    return Words(tokenizer)
 
 
 def _beside(kind: str, outcomes: list[Outcome], known: Contamination | str) -> dict[str, Any]:

@@ -100,8 +100,10 @@ def read_tasks(path: Path) -> list[TaskConfig]:
         raise RecipeError(f"cannot be read as YAML: {error}.", where=str(path)) from error
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise RecipeError(f"{place}: {first.get('ctx', {}).get('error', first['msg'])}", where=str(path)) from error
+    if not found:
+        raise RecipeError("it lists no task.", where=str(path), hint="Write at least one below `tasks:`.")
     names = [task.name for task in found]
     if len(set(names)) < len(names):
         raise RecipeError("two tasks have one name.", where=str(path), hint="Give each its own.")

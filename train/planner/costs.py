@@ -7,10 +7,7 @@ published 433,196 kWh of BLOOM were found (1,082,990 hours x 0.4 kW exactly). Ca
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any
-
-from roots_pipeline.core.errors import RecipeError
+from dataclasses import dataclass
 
 HOURS_A_DAY, SECONDS_AN_HOUR = 24.0, 3600.0
 
@@ -24,20 +21,6 @@ class Assumptions:
     node_mtbf_hours: float = 8000.0  # of one node; BLOOM's 48 saw one or two failures a week
     restart_minutes: float = 15.0
     write_gbytes: float = 60.0  # of the shared disk, GB/s: BLOOM's 2.3 TB took 40 seconds
-
-    def checked(self) -> Assumptions:
-        """Itself; raises RecipeError for what is no finite number."""
-        check_finite(self)
-        return self
-
-
-def check_finite(settings: Any) -> None:
-    """Raise RecipeError if a field of a dataclass is infinite or not a number: limits of options let these through."""
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if isinstance(value, float) and not math.isfinite(value):
-            option = f"--{field.name.replace('_', '-')}"
-            raise RecipeError(f"{value} is no number to plan with.", where=option, hint="Use a finite one.")
 
 
 @dataclass(frozen=True, slots=True)

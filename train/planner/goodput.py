@@ -16,7 +16,7 @@ from roots_pipeline.core.errors import RecipeError
 from train.config import TrainConfig
 from train.model.shape import checkpoint_bytes, parameter_count
 from train.parallel.layout import Layout
-from train.planner.costs import HOURS_A_DAY, SECONDS_AN_HOUR, Assumptions, best_interval, check_finite, expected_goodput
+from train.planner.costs import HOURS_A_DAY, SECONDS_AN_HOUR, Assumptions, best_interval, expected_goodput
 from train.planner.hardware import Hardware
 from train.planner.sheet import LEAST_GOODPUT, plan_run
 from train.planner.simulation import Cluster, Goodput, pipeline_seconds, simulate
@@ -37,11 +37,6 @@ class Question:
     days: float = 100.0  # of work, where no layout says how long the run is
     trials: int = 20
     seed: int = 0
-
-    def checked(self) -> Question:
-        """Itself; raises RecipeError for what is no finite number."""
-        check_finite(self)
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +174,7 @@ def rows_as_text(
         f"{'nodes':>7}  {'layout':<38}{'micro':>6}{'s/step':>9}{'formula':>9}{'bubble':>8}{'formula':>9}"
         f"{'equal stages':>14}",
         *(_step_line(row) for row in rows),
-        *(f"No layout: {one}" for one in why),
+        *(f"No layout for this size: {one}" for one in why),
         "",
         f"{'nodes':>7}{'spares':>8}{'failures':>10}{'kept':>8}{'10% to 90%':>17}{'formula':>9}{'saves':>7}"
         f"{'repeats':>9}{'restarts':>10}{'waits':>7}{'save every':>12}{'days':>9}",
