@@ -295,5 +295,11 @@ def fit(
 
 add_schema_command(app, "mixture", lambda: describe(MixtureRecipe))
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The command line, for `python -m` and for the script that comes with the package."""
     run_app(app)
+
+
+if __name__ == "__main__":
+    main()

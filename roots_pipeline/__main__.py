@@ -220,5 +220,11 @@ def language_model(
 
 add_schema_command(app, "corpus", corpus_schema)
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The command line, for `python -m` and for the script that comes with the package."""
     run_app(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,3 +53,42 @@ def test_common_options(package: str, name: str, command: Any) -> None:
 
 def test_exceptions_are_commands_that_there_are() -> None:
     assert set(WITHOUT) <= {name for _, name, _ in ALL} and {(package, name) for package, name, _ in ALL} >= DRY
+
+
+# What a shell starts when it completes a word: the script of a package, as an installer writes it.
+SCRIPT = """#!{python}
+import sys
+from {package}.__main__ import main
+sys.exit(main())
+"""
+COMPLETE = """
+source <({script} --show-completion bash)
+COMP_WORDS=({words}); COMP_CWORD={last}
+_{name}_completion {script}
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["rootbloom-corpus", "exp"], {"explore", "explain"}),
+        (["rootbloom-tokenizer", "train", "--dry"], {"--dry-run"}),
+        (["rootbloom-mixtures", "write", "--recipe", "mi"], {"mine.yaml", "mixed/"}),
+        (["rootbloom-train", "run", "--recipe", "bloom-5"], {"bloom-560m"}),
+    ],
+)
+def test_bash_completes(words: list[str], completed: set[str], project: Path, tmp_path: Path) -> None:
+    declared = tomllib.loads((project / "pyproject.toml").read_text())["project"]["scripts"]
+    package = declared[words[0]].removesuffix(".__main__:main")
+    script = tmp_path / words[0]
+    script.write_text(SCRIPT.format(python=sys.executable, package=package))
+    script.chmod(0o755)
+    (tmp_path / "mine.yaml").touch()
+    (tmp_path / "mixed").mkdir()
+    text = COMPLETE.format(script=script, words=" ".join(words), last=len(words) - 1, name=words[0].replace("-", "_"))
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    command = ["bash", "-c", text]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == completed, done.stderr

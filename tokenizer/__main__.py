@@ -189,5 +189,11 @@ def _tokenizer_of(run: str) -> str:
 
 add_schema_command(app, "tokenizer", lambda: describe(TokenizerRecipe))
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The command line, for `python -m` and for the script that comes with the package."""
     run_app(app)
+
+
+if __name__ == "__main__":
+    main()

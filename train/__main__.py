@@ -371,5 +371,11 @@ def _section() -> Schema:
 
 add_schema_command(app, "train", _section)
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The command line, for `python -m` and for the script that comes with the package."""
     run_app(app)
+
+
+if __name__ == "__main__":
+    main()

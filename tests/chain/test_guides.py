@@ -37,6 +37,8 @@ NOT_RUN = {
     "python -m apache_beam": "a service; tests/engines/clusters.py starts it",
     "python -m dask": "a service of an extra package",
     "hf upload": "needs the Hub",
+    "source .venv/bin/activate": "a setting of the shell",
+    "rootbloom-": "writes into a start-up file; tests/test_options.py lets bash complete",
     ".venv/bin/python -m roots_pipeline explore": "serves until it is interrupted; tests/explorer",
     "python -m roots_pipeline explore": "serves until it is interrupted; tests/explorer",
     "torchrun --nnodes 4": "needs four nodes; tests/train/test_operations.py starts torchrun on one",
