@@ -319,6 +319,7 @@ def evaluate(
 ) -> None:
     """Score the newest checkpoint (exported first if it is not yet) on tasks from files; RUN/model/evaluation.json."""
     from roots_pipeline.core.storage import write_json
+    from train.evaluation.contamination import Trained
     from train.evaluation.scores import as_text
     from train.evaluation.scores import evaluate as score
     from train.evaluation.tasks import find_tasks
@@ -331,7 +332,7 @@ def evaluate(
         check_tokenizer(saved, folder / "tokenizer")
         target = folder / "model" / "export"
         ensure_exported(saved, folder / "tokenizer", target, output.progress.say)
-        results = score(target, listed, length, batch, folder / "corpus")
+        results = score(target, listed, length, batch, Trained(folder, saved.origin))
         write_json(str(folder / "model" / "evaluation.json"), {"step": saved.step, "tasks": results})
     else:
         results = score(model, listed, length, batch)

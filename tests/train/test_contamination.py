@@ -17,7 +17,9 @@ import pytest
 import yaml
 import zstandard
 
+from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
 from roots_pipeline.config import load_corpus_recipe
+from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.decontamination.evaluations import Evaluation, content_of
 from roots_pipeline.decontamination.items import read_items as items_of_the_corpus
@@ -25,7 +27,7 @@ from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
 from tests.decontamination.test_stage import FILLER, QUESTION
-from train.evaluation.contamination import Contamination, contamination
+from train.evaluation.contamination import Contamination, Trained, contamination
 from train.evaluation.evaluation_sets import EvaluationSet, Stage, as_key, records_of
 from train.evaluation.scores import as_text, scores_of
 from train.evaluation.tasks import Item, TaskConfig, read_items
@@ -77,7 +79,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_corpus(
             load_corpus_recipe(str(folder / "recipe.yaml")), str(folder / "corpus"), engine, Progress(quiet=True)
         )
+    note_corpus(folder)
     return folder
+
+
+def note_corpus(run: Path, fingerprint: str | None = None) -> None:
+    """The lock of a mixture of this corpus, as training leaves it beside the model."""
+    (run / "model").mkdir(exist_ok=True)
+    corpus = fingerprint or read_manifest(str(run / "corpus")).fingerprint
+    facts = dict.fromkeys((".bin", ".idx", ".documents.parquet"), FileFacts(1, "", ""))
+    group = GroupFacts("pages.en", 1.0, 1, 1, 1, 1, 0, 0, facts)
+    split = {"method": "none"}
+    write_lock(
+        str(run / "model" / NAME), Lock(corpus, "", 9, 0, "uint16", 4, 0, "bigscience", split, {"pages.en": group})
+    )
 
 
 def task(file: Path, **more: Any) -> tuple[TaskConfig, Path, list[Item]]:
@@ -87,13 +102,13 @@ def task(file: Path, **more: Any) -> tuple[TaskConfig, Path, list[Item]]:
 
 
 def known(folder: Path, file: Path, **more: Any) -> Contamination:
-    found = contamination(folder / "corpus", *task(file, **more))
+    found = contamination(Trained(folder), *task(file, **more))
     assert isinstance(found, Contamination), found
     return found
 
 
 def reason(folder: Path, file: Path, **more: Any) -> str:
-    found = contamination(folder / "corpus", *task(file, **more))
+    found = contamination(Trained(folder), *task(file, **more))
     assert isinstance(found, str), found
     return found
 
@@ -125,7 +140,7 @@ def test_found_items_of_a_folder_without_ids(made: Path, tmp_path: Path) -> None
 
 
 def test_a_set_is_found_by_its_file_too(made: Path) -> None:
-    found = contamination(made / "corpus", *task(made / "tower.jsonl", name="clock"))
+    found = contamination(Trained(made), *task(made / "tower.jsonl", name="clock"))
     assert isinstance(found, Contamination) and found.evaluation == "tower"
 
 
@@ -133,7 +148,7 @@ def test_the_review_tells_what_cannot_be_found(made: Path) -> None:
     write_review(str(made / "corpus"))
     try:
         found = known(made, made / "tower.jsonl")
-        assert found.unsearchable == 1 and "1 items of the set are too short or too common" in found.sentence(3)
+        assert found.unsearchable == 1 and "of the set 1 are too short or too common" in found.sentence(3)
     finally:
         for path in (made / "corpus").glob("contamination.*"):
             path.unlink()
@@ -148,7 +163,18 @@ def test_nothing_is_called_clean_that_nobody_looked_for(made: Path, tmp_path: Pa
     assert "not compared with a set called stranger (its sets: tower, spread)" in reason(made, stranger)
     assert "a set called towr" in reason(made, made / "tower.jsonl", evaluation="towr")
     assert "nobody knows" in str(contamination(None, *task(other)))
-    assert "manifest" in str(contamination(tmp_path, *task(other)))
+    assert "not noted which corpus" in str(contamination(Trained(tmp_path), *task(other)))
+    note_corpus(tmp_path, "another")
+    assert "manifest" in str(contamination(Trained(tmp_path), *task(other)))
+
+
+def test_another_corpus_than_the_model_was_trained_on(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "corpus", tmp_path / "corpus")
+    note_corpus(tmp_path, "another")
+    assert reason(tmp_path, made / "tower.jsonl") == "the run's corpus is not the one that the model was trained on"
+    found = contamination(Trained(made, origin="abc"), *task(made / "tower.jsonl"))
+    assert isinstance(found, Contamination) and found.facts(3)["origin"] == "abc"
+    assert "what the weights that it began with had seen is unknown" in found.sentence(3)
 
 
 def test_changed_or_missing_evaluation_sets(made: Path, tmp_path: Path) -> None:
@@ -171,6 +197,7 @@ def test_changed_or_missing_evaluation_sets(made: Path, tmp_path: Path) -> None:
 
 def test_damaged_documents(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "corpus", tmp_path / "corpus")
+    note_corpus(tmp_path)
     for path in (tmp_path / "corpus" / "rejected").glob("*.parquet"):
         path.write_bytes(b"PAR1 cut")
     assert "the corpus cannot be read" in reason(tmp_path, made / "tower.jsonl")

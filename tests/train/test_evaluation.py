@@ -20,7 +20,7 @@ from roots_pipeline.core.errors import RecipeError, RootbloomError, SourceError,
 from tests.train.conftest import WORDS
 from tests.train.test_model import Exported
 from train.evaluation import scores
-from train.evaluation.contamination import Contamination
+from train.evaluation.contamination import Contamination, Trained
 from train.evaluation.prefixes import Likelihood, Model, Request, Scorer, load_model
 from train.evaluation.scores import Words, evaluate
 from train.evaluation.tasks import find_tasks, read_items, read_tasks
@@ -192,8 +192,8 @@ def test_contamination_is_shown_beside_a_score(model: Path, tmp_path: Path, monk
     unknown = evaluate(model, file, 20)["piqa"]["contamination"]
     assert unknown == {"known": False, "reason": "no run, so nobody knows what the model was trained on"}
     told = Contamination("piqa", 5, (0, 4), 3, "drop", None)
-    monkeypatch.setattr(scores, "contamination", lambda corpus, task, *_: told if task.name == "piqa" else "nothing")
-    found = evaluate(model, file, 20, corpus=tmp_path)
+    monkeypatch.setattr(scores, "contamination", lambda trained, task, *_: told if task.name == "piqa" else "nothing")
+    found = evaluate(model, file, 20, trained=Trained(tmp_path))
     beside, rest = found["piqa"]["contamination"], found["rest"]
     assert (beside["found"], beside["share"], beside["action"]) == (2, 0.4, "drop")
     assert beside["without_found"] == {name: rest[name] for name in beside["without_found"]}

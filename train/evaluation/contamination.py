@@ -1,8 +1,8 @@
 """What the corpus of a run is known to hold of a task's items.
 
-Goes in: RUN/corpus, compared with evaluation sets by the stage `decontaminate`, and a task whose lines are records of
-one of them. Comes out: which items were found. What cannot be known is said to be unknown, with the reason: an item
-that was never looked for is not clean.
+Goes in: the corpus that a model was trained on, compared with evaluation sets by the stage `decontaminate`, and a task
+whose lines are records of one of them. Comes out: which items were found. What cannot be known is said to be unknown,
+with the reason: an item that was never looked for is not clean.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mixtures.lock import NAME, read_lock
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import Manifest, read_manifest
 from roots_pipeline.core.storage import read_json
@@ -26,6 +27,24 @@ from train.evaluation.tasks import Item, TaskConfig
 
 _FOUND = "contamination_items"  # column of a document: the items it holds
 _DONE = {"drop": "dropped", "cut": "kept without the items", "report": "kept"}
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Where a model comes from: the folder of its run, and the hash of weights of others that it began with, if any."""
+
+    run: Path
+    origin: str | None = None
+
+    @property
+    def corpus(self) -> Path:
+        """What the model was trained on. Raises StaleDataError if RUN/corpus is another one, or nothing was noted."""
+        corpus, lock = self.run / "corpus", self.run / "model" / NAME
+        if not lock.is_file():
+            raise StaleDataError("it was not noted which corpus the model was trained on.")
+        if read_lock(str(lock)).corpus != read_manifest(str(corpus)).fingerprint:
+            raise StaleDataError("the run's corpus is not the one that the model was trained on.")
+        return corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,7 @@ class Contamination:
     documents: int  # that hold an item of the set
     action: str  # what became of these documents
     unsearchable: int | None  # items of the set that are too short or too common to be found; None: no review tells
+    origin: str | None = None  # hash of the weights that the model began with; nobody knows what these had seen
 
     def facts(self, items: int) -> dict[str, Any]:
         """For programs; `items` is the number of the task's."""
@@ -51,6 +71,7 @@ class Contamination:
             "documents": self.documents,
             "action": self.action,
             "unsearchable": self.unsearchable,
+            "origin": self.origin,
         }
 
     def sentence(self, items: int) -> str:
@@ -61,18 +82,21 @@ class Contamination:
             share = len(self.found) / self.searched
             text += f" ({share:.1%}); documents that hold items of this set were {_DONE[self.action]}"
         if self.unsearchable:
-            text += f"; {self.unsearchable} items of the set are too short or too common to be found"
+            text += f"; of the set {self.unsearchable} are too short or too common to be found"
+        if self.origin:
+            text += "; what the weights that it began with had seen is unknown"
         return text
 
 
-def contamination(corpus: Path | None, task: TaskConfig, file: Path, items: Sequence[Item]) -> Contamination | str:
+def contamination(trained: Trained | None, task: TaskConfig, file: Path, items: Sequence[Item]) -> Contamination | str:
     """What is known of a task's items (`file` holds them), or why nothing is.
 
     The set is the one that the task's `evaluation` names, else the one of the task's name, else the one of this file.
     """
-    if corpus is None:
+    if trained is None:
         return "no run, so nobody knows what the model was trained on"
     try:
+        corpus = trained.corpus
         manifest = read_manifest(str(corpus))
         stages = stages_of(manifest.config)
         if not stages:
@@ -90,7 +114,8 @@ def contamination(corpus: Path | None, task: TaskConfig, file: Path, items: Sequ
         return f"none of its lines is a record of the evaluation set {own.name}"
     documents, hits = held.get(own.name, (0, frozenset()))
     found = tuple(number for number, one in enumerate(places) if one is not None and not hits.isdisjoint(one))
-    return Contamination(own.name, searched, found, documents, own.action, _unsearchable(corpus, manifest, own.name))
+    unsearchable = _unsearchable(corpus, manifest, own.name)
+    return Contamination(own.name, searched, found, documents, own.action, unsearchable, trained.origin)
 
 
 def _set_of(stages: list[Stage], task: TaskConfig, file: Path) -> tuple[Stage, EvaluationSet]:

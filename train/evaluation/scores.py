@@ -22,7 +22,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from roots_pipeline.core.errors import TrainingError
-from train.evaluation.contamination import Contamination, contamination
+from train.evaluation.contamination import Contamination, Trained, contamination
 from train.evaluation.prefixes import Likelihood, Request, Scorer, load_model
 from train.evaluation.tasks import Item, TaskConfig, read_items, read_tasks
 
@@ -64,15 +64,15 @@ class Words:
         return found
 
 
-def evaluate(model: Path, file: Path, length: int, batch: int = 16, corpus: Path | None = None) -> dict[str, Any]:
+def evaluate(model: Path, file: Path, length: int, batch: int = 16, trained: Trained | None = None) -> dict[str, Any]:
     """Scores of all tasks of a YAML file for an exported model; `length` is that of the windows of texts.
 
     Beside them, under `contamination`: which share of the items the corpus was found to hold, and the scores without
-    these (`without_found`; None if none was found or none is left). Without `corpus` that is unknown.
+    these (`without_found`; None if none was found or none is left). Without `trained` that is unknown.
     """
     tasks = read_tasks(file)
     items = {task.name: read_items(task, file.parent) for task in tasks}  # mistakes are found before time is spent
-    known = {task.name: contamination(corpus, task, file.parent / task.file, items[task.name]) for task in tasks}
+    known = {task.name: contamination(trained, task, file.parent / task.file, items[task.name]) for task in tasks}
     loaded, words = load_model(model), _words_of(model)
     scorer = Scorer(loaded, len(words.tokenizer), batch)
     results: dict[str, Any] = {}
