@@ -90,7 +90,7 @@ def peer(folder: Path) -> None:
         module.split_into_words = lambda text, language="": text.split()
 
     def passes(*steps: Any) -> None:
-        LocalPipelineExecutor(list(steps), tasks=1, workers=1, logging_dir=None).run()
+        LocalPipelineExecutor(list(steps), tasks=1, workers=1, logging_dir=tempfile.mkdtemp(dir=folder)).run()
 
     def read(name: str) -> Any:
         return JsonlReader(str(folder / name), compression="infer")

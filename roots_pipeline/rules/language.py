@@ -60,8 +60,9 @@ class LanguageIdentification(Map):
     """Adds what CLD2, or a fastText model, says of each text, or of parts of it.
 
     Of a text longer than `quick_bytes`, three pieces (beginning, middle, end) of that size in all are looked at; if
-    they are not clearly in one language (reliable, and 95% of them), the first `prefix_bytes` bytes decide. On 12,000
-    documents in 82 languages the language was always that of the prefix, in two thirds of the time. 0: no pieces.
+    they are not clearly in one language (reliable, and 95% of them), the first `prefix_bytes` bytes decide. Of 5,512
+    documents in 82 languages whose pieces were clear, 9 were in another language by their prefix, most of them
+    Indonesian or Malay; it took two thirds of the time. 0: no pieces.
 
     `detected_language` is null where it cannot tell; `language_score` is the share of the text in that language,
     `second_language_share` that of the next one, `language_reliable` 1 if CLD2 trusts its answer, else 0. With `fill`,
