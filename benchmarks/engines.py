@@ -1,16 +1,18 @@
-"""The same corpus on every engine: are all bytes equal, and what does each cost in time, CPU time and memory?
+"""Corpus, piece counts and mixture on every engine: are all bytes equal, and what do time, CPU time and memory come to?
 
     python -m benchmarks.engines [--recipe sample | --megabytes 200] [--engines local-1,fnapi,portable,…]
 
-Input: a recipe, or so much of the folder of real text beside the checkout (rules of MassiveText, exact and
-near duplicates). Every run is the command that a user would call; CPU time and memory are those of the command and all
-processes it started, and of the services that were started for it. Memory is the peak of the sum over them, of what
-belongs to each alone plus its share of what they have in common (PSS). Without Dask its row is left out.
+Input: a recipe, or so much of the folder of real text beside the checkout (rules of MassiveText, all duplicates,
+decontamination; the sample's tokenizer). The first engine's run also trains the tokenizer, outside the times; the
+others take it over. Every run is the commands that a user would call; CPU time and memory are those of the commands and
+all processes they started, and of the services that were started for them. Memory is the peak of the sum over them, of
+what belongs to each alone plus its share of what they have in common (PSS). Without Dask its row is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,14 +28,11 @@ import psutil
 import yaml
 
 from benchmarks.decontamination import DATA, read_zstd
+from benchmarks.whole_corpus import DEDUP, RULES
 from tests.engines.chain import digests
 from tests.engines.clusters import dask_cluster, portable_runner
 
-ENGINES = ("local-1", "local-2", "fnapi", "fnapi-2", "portable", "dask", "datatrove-1", "datatrove-2")
-STAGES = [
-    {"stage": "identify_language"}, {"stage": "massivetext"}, {"stage": "thresholds"}, {"stage": "exact_duplicates"},
-    {"stage": "near_duplicates"},
-]
+ENGINES = ("local-1", "local-2", "local-4", "fnapi", "fnapi-2", "portable", "dask", "datatrove-1", "datatrove-2")
 
 
 @dataclass
@@ -59,6 +58,7 @@ class Meter:
 
     @contextmanager
     def running(self) -> Iterator[None]:
+        self._ended.clear()
         watcher = threading.Thread(target=self.watch)
         watcher.start()
         try:
@@ -78,7 +78,8 @@ def write_recipe(folder: Path, megabytes: float) -> str:
         (folder / "input" / path.name).symlink_to(path)
     source = {"name": "real", "kind": "jsonl", "path": str(folder / "input" / "*.jsonl.zst")}
     recipe = folder / "recipe.yaml"
-    recipe.write_text(yaml.safe_dump({"corpus": {"sources": [source], "stages": STAGES, "shard_size": "4MB"}}))
+    corpus = {"sources": [source], "stages": [*RULES, *DEDUP], "shard_size": "4MB"}
+    recipe.write_text(yaml.safe_dump({"corpus": corpus}))
     print(f"{size / 1e6:.0f} MB of text")
     return str(recipe)
 
@@ -95,6 +96,14 @@ def options_of(name: str, folder: Path) -> Iterator[list[str]]:
     else:
         with (portable_runner if kind == "portable" else dask_cluster)(folder) as options:
             yield ["--engine", "beam", "--", *options]
+
+
+def call(package: str, command: str, recipe: str, run: Path, options: list[str]) -> None:
+    """A command of one of the packages; ends with its last words if it fails."""
+    words = [sys.executable, "-m", package, command, "--recipe", recipe, "--run", str(run), "--quiet", *options]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{package} {command}, {run.name}: {done.stderr.strip()}")
 
 
 def main() -> int:
@@ -119,13 +128,19 @@ def main() -> int:
             run.mkdir()
             with meter.running(), options_of(name, run) as options:
                 started = time.monotonic()
-                command = [sys.executable, "-m", "roots_pipeline", "run", "--quiet", "--recipe", recipe, "--run", run]
-                done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+                call("roots_pipeline", "run", recipe, run, options)
+                call("tokenizer", "count", recipe, run, options)
                 wall = time.monotonic() - started
-            if done.returncode:
-                print(f"| {name} | failed: {done.stderr.strip().splitlines()[-1]} |", flush=True)
-                different = True
-                continue
+            if first is None:
+                call("tokenizer", "train", recipe, run, [])
+                trained = run / "tokenizer"
+            else:
+                shutil.copytree(trained, run / "tokenizer", dirs_exist_ok=True,
+                                ignore=shutil.ignore_patterns("*.parquet", ".*"))
+            with meter.running(), options_of(name, run) as options:
+                started = time.monotonic()
+                call("mixtures", "write", recipe, run, options)
+                wall += time.monotonic() - started
             made = digests(run)
             first = first or made
             different |= made != first
