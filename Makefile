@@ -2,7 +2,7 @@
 #   make corpus tokenizer train      the whole chain on the embedded sample (sets everything up first)
 #   make help                        all targets
 
-RECIPE ?= sample
+RECIPE ?=
 RUN ?= runs/sample
 WORKERS ?=
 PROCESSES ?= 1
@@ -13,7 +13,7 @@ PYTHON ?= python3
 
 BIN := .venv/bin
 READY := .venv/.ready
-options = --recipe $(RECIPE) --run $(RUN)
+options = $(if $(RECIPE),--recipe $(RECIPE)) --run $(RUN)
 workers = $(if $(WORKERS),--workers $(WORKERS))
 
 .PHONY: help setup corpus tokenizer mixture sweep train report generate docs site check lint types test bench faults layouts clean

@@ -30,6 +30,7 @@ from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output, closing_table, table
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.recipe_note import note_recipe, recipe_for
 from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
@@ -44,7 +45,7 @@ _MADE_BY = "python -m mixtures write"
 
 @app.command()
 def write(
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     dry_run: DryRun = False,
@@ -55,7 +56,8 @@ def write(
 ) -> None:
     """Encode the corpus, write .bin/.idx of every group, and freeze weights and order in a lock file."""
     output = Output(quiet, json)
-    checked = load_mixture_recipe(recipe)
+    named = recipe_for(run, "mixture", recipe)
+    checked = load_mixture_recipe(named)
     if dry_run:
         inputs = read_inputs(run)
         rows = inputs.corpus.counts["by_source_language_verdict"]
@@ -66,6 +68,7 @@ def write(
         }  # fmt: skip
         output.result({**would, "dry_run": True}, closing_table(f"would be made: {join(run, 'mixture')}", would))
         return
+    note_recipe(run, "mixture", named)
     with open_engine(engine, workers, runner_options, output.progress) as opened:
         lock = write_mixture(checked, run, opened, output.progress)
     tokens, path = sum(group.tokens for group in lock.groups.values()), join(run, "mixture", NAME)

@@ -22,6 +22,7 @@ from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output
+from roots_pipeline.core.recipe_note import note_recipe, recipe_for
 from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
@@ -52,7 +53,7 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine;
 
 @app.command()
 def run(
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     limit: Limit = None,
@@ -64,7 +65,8 @@ def run(
 ) -> None:
     """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
     output = Output(quiet, json)
-    checked = load_corpus_recipe(recipe)
+    named = recipe_for(run, "corpus", recipe)
+    checked = load_corpus_recipe(named)
     if limit is not None:
         checked = with_limit(checked, limit)
     folder = join(run, "corpus")
@@ -72,6 +74,7 @@ def run(
         found = plan_corpus(checked, folder, workers or os.cpu_count() or 1, 0)
         output.result(asdict(found), *plan_parts(found))
         return
+    note_recipe(run, "corpus", named)
     for sentence in advice_on(checked):
         output.progress.say(sentence)
     with open_engine(engine, workers, runner_options, output.progress) as opened:
@@ -86,7 +89,7 @@ def run(
 
 @app.command()
 def plan(
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     seconds: Seconds = 10.0,
@@ -95,7 +98,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what `run` would do: inputs, tasks, what is done already; and predict time and disk from a sample."""
-    checked = load_corpus_recipe(recipe)
+    checked = load_corpus_recipe(recipe_for(run, "corpus", recipe))
     if limit is not None:
         checked = with_limit(checked, limit)
     found = plan_corpus(checked, join(run, "corpus"), workers or os.cpu_count() or 1, seconds)
@@ -105,7 +108,7 @@ def plan(
 @app.command()
 def remember(
     to: To,
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     quiet: Quiet = False,
@@ -113,9 +116,10 @@ def remember(
 ) -> None:
     """Write what later corpora need to leave out what is in this one: their recipes name it in `against`."""
     output = Output(quiet, json)
-    stages = [entry.made for entry in load_corpus_recipe(recipe).stages if isinstance(entry.made, Rememberable)]
+    named = recipe_for(run, "corpus", recipe)
+    stages = [entry.made for entry in load_corpus_recipe(named).stages if isinstance(entry.made, Rememberable)]
     if not stages:
-        raise RecipeError("no stage of this recipe can remember its documents.", where=recipe,
+        raise RecipeError("no stage of this recipe can remember its documents.", where=named,
                           hint="exact_duplicates and near_duplicates can.")
     with LocalEngine(workers, output.progress) as engine:
         folders = list(write_reference(list({stage.name: stage for stage in stages}.values()), join(run, "corpus"), to,

@@ -12,6 +12,7 @@ from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output, closing_table, table
+from roots_pipeline.core.recipe_note import note_recipe, recipe_for
 from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, lock_folder, write_bytes
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
@@ -32,7 +33,7 @@ Run = Annotated[str, typer.Option(help="Folder of the run; the tokenizer goes to
 
 @app.command()
 def train(
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     dry_run: DryRun = False,
@@ -43,7 +44,8 @@ def train(
 ) -> None:
     """Count the corpus, learn the merges, write tokenizer.json and what Hugging Face wants beside it."""
     output = Output(quiet, json)
-    checked = load_tokenizer_recipe(recipe)
+    named = recipe_for(run, "tokenizer", recipe)
+    checked = load_tokenizer_recipe(named)
     path = join(run, "tokenizer", "tokenizer.json")
     if dry_run:
         would = preview(checked, run)
@@ -56,6 +58,7 @@ def train(
             }),
         )  # fmt: skip
         return
+    note_recipe(run, "tokenizer", named)
     with open_engine(engine, workers, runner_options, output.progress) as opened:
         counts = train_tokenizer(checked, run, opened, output.progress).counts
     packed = sorted(counts["bytes_per_token"].items(), key=lambda item: item[1])
@@ -74,7 +77,7 @@ def train(
 
 @app.command()
 def count(
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     run: Run = "runs/sample",
     workers: Workers = None,
     quiet: Quiet = False,
@@ -84,7 +87,7 @@ def count(
 ) -> None:
     """Count the pieces of the corpus per language into RUN/tokenizer/counts.parquet; train begins with this."""
     output, folder = Output(quiet, json), join(run, "tokenizer")
-    checked = load_tokenizer_recipe(recipe)
+    checked = load_tokenizer_recipe(recipe_for(run, "tokenizer", recipe))
     with open_engine(engine, workers, runner_options, output.progress) as opened, lock_folder(folder):
         counted = count_corpus(opened, join(run, "corpus"), folder, checked.patterns, checked.sampling)
     columns = ("documents", "bytes", "pieces", "occurrences")

@@ -17,6 +17,7 @@ import typer
 from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe
 from roots_pipeline.core.output import Output, closing_table
+from roots_pipeline.core.recipe_note import note_recipe, noted_recipe, recipe_for
 from roots_pipeline.core.schema import Schema
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _DEFAULT = Path("runs/sample")
 @app.command()
 def run(
     folder: RunFolder = _DEFAULT,
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     processes: Annotated[int, typer.Option(min=1, help="Processes to start here; one per GPU, or 1 on a CPU.")] = 1,
     stop_after: Annotated[
         int | None, typer.Option(min=1, help="Save and stop after so many steps of this call.")
@@ -49,6 +50,7 @@ def run(
     from train.launch import is_worker, run_workers, share_processor, world_size
 
     share_processor()
+    recipe = recipe_for(str(folder), "model", recipe)
     output = Output(quiet, json)
     progress = output.progress
     if is_worker():
@@ -65,6 +67,7 @@ def run(
     if job.kill_switch.exists():
         progress.say(f"{job.kill_switch} exists, so nothing was trained. Delete it and run this again to go on.")
         return
+    note_recipe(str(folder), "model", recipe)
     with lock_folder(str(job.folder)):
         if processes == 1:
             work(job, progress, stop_after, exit_minutes)
@@ -153,7 +156,7 @@ def generate(
 def import_(
     source: Annotated[Path, typer.Argument(help="Folder with config.json and safetensors of a BLOOM.")],
     folder: RunFolder = _DEFAULT,
-    recipe: Annotated[str, typer.Option(help="Recipe of the run that continues from these weights.")] = "sample",
+    recipe: Recipe = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -162,7 +165,7 @@ def import_(
     from train.import_weights import import_weights
     from train.job import plan
 
-    job = plan(recipe, folder, None)
+    job = plan(recipe_for(str(folder), "model", recipe), folder, None)
     with lock_folder(str(job.folder)):
         import_weights(source, job)
     output = Output(quiet, json)
@@ -204,7 +207,7 @@ def convert(
 @app.command()
 def slurm(
     folder: RunFolder = _DEFAULT,
-    recipe: Recipe = "sample",
+    recipe: Recipe = None,
     nodes: Annotated[int, typer.Option(min=1, help="Nodes.")] = 1,
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of each node.")] = 8,
     cpus: Annotated[int, typer.Option(min=1, help="CPU cores of each node.")] = 64,
@@ -223,6 +226,7 @@ def slurm(
     from train.config import RECIPES, TrainConfig
     from train.slurm import Cluster, slurm_script
 
+    recipe = recipe_for(str(folder), "model", recipe)
     config = load_section(recipe, "train", TrainConfig, RECIPES)
     cluster = Cluster(nodes, gpus, cpus, hours, account, partition, constraint, exclude, spares)
     script = slurm_script(recipe, str(folder), config, cluster, folder=str(Path.cwd()), python=python)
@@ -343,7 +347,7 @@ def evaluate(
 def explain(
     document: Annotated[str | None, typer.Argument(help="Id of a document: which steps read it?")] = None,
     folder: RunFolder = _DEFAULT,
-    recipe: Annotated[str, typer.Option(help="Recipe of the run.")] = "sample",
+    recipe: Recipe = None,
     step: Annotated[int | None, typer.Option(help="A step: which documents did it read?")] = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -357,7 +361,7 @@ def explain(
 
     if (document is None) == (step is None):
         raise RecipeError("either the id of a document or --step is needed.", hint="For example --step 100.")
-    job = plan(recipe, folder, None)
+    job = plan(recipe or noted_recipe(str(folder), "model") or "sample", folder, None)
     rows = documents_of_step(job, step) if step is not None else steps_of_document(job, str(document))
     if not rows:
         raise RecipeError("the mixture has no such document.", hint="Ask `python -m mixtures explain` for it.")

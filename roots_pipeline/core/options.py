@@ -21,7 +21,8 @@ def recipes(incomplete: str) -> list[str]:
 
 
 Recipe = Annotated[
-    str, typer.Option(help="Name of a built-in recipe, or path to a YAML file.", autocompletion=recipes)
+    str | None,
+    typer.Option(help="Name of a built-in recipe, or path to a YAML file (default: sample).", autocompletion=recipes),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Worker processes (default: one per core).")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no remarks, only the result.")]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from roots_pipeline import __version__
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
+from roots_pipeline.core.recipe_note import noted_recipe
 from roots_pipeline.core.storage import exists, join
 from roots_pipeline.report.corpus import collect_corpus
 from roots_pipeline.report.facts import Corpus, Mixture, Run, State, Step, Tokenizer, Training
@@ -106,7 +107,9 @@ def _manifest(run: str, kind: _Kind) -> Manifest | None:
 def _step(run: str, kind: _Kind, manifests: Manifests) -> Step:
     folder, manifest = join(run, kind.folder), manifests[kind.folder]
     state: State = "finished" if manifest else "unfinished" if exists(folder) else "missing"
-    command = f"{kind.command} --run {shlex.quote(run)}"
+    noted = noted_recipe(run, kind.folder)
+    named = f" --recipe {shlex.quote(noted)}" if noted else ""
+    command = f"{kind.command}{named} --run {shlex.quote(run)}"
     if manifest is None:
         return Step(kind.folder, kind.title, state, command)
     with expecting(join(folder, "manifest.json"), kind.command):

@@ -1,0 +1,55 @@
+"""A run remembers which recipes made it, and nobody replaces it by the sample through leaving the recipe out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from roots_pipeline.__main__ import app
+from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.recipe_note import note_recipe, noted_recipe, recipe_for
+
+
+def test_without_a_name_it_is_the_sample(tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    assert recipe_for(run, "corpus", None) == "sample" and noted_recipe(run, "corpus") is None
+    assert recipe_for(run, "model", "mine.yaml") == "mine.yaml"
+    note_recipe(run, "corpus", "sample")
+    assert recipe_for(run, "mixture", None) == "sample"
+
+
+def test_another_recipe_must_be_named_again(tmp_path: Path) -> None:
+    run = str(tmp_path)
+    note_recipe(run, "tokenizer", "mine.yaml")
+    assert recipe_for(run, "corpus", None) == "sample"  # later steps say nothing of earlier ones
+    for step in ("tokenizer", "mixture", "model"):
+        with pytest.raises(RecipeError, match="the tokenizer of this run was made with the recipe 'mine.yaml'"):
+            recipe_for(run, step, None)
+        assert recipe_for(run, step, "sample") == "sample"
+    note_recipe(run, "mixture", "sample")
+    assert recipe_for(run, "model", None) == "sample"
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"recipe": 3}'])
+def test_a_damaged_note_is_no_note(tmp_path: Path, content: str) -> None:
+    note_recipe(str(tmp_path), "corpus", "mine.yaml")
+    (tmp_path / "recipes" / "corpus.json").write_text(content)
+    assert noted_recipe(str(tmp_path), "corpus") is None
+
+
+def test_the_command_asks_and_the_report_names_it(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"""corpus:
+  sources: [{{name: s, kind: jsonl, path: {tmp_path / 'in.jsonl'}, language: en}}]
+  stages: [{{stage: exact_duplicates}}]
+""")
+    run = ["--run", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, ["run", "--recipe", str(recipe), *run, "--workers", "1", "--quiet"])
+    assert done.exit_code == 0, done.output
+    again = CliRunner().invoke(app, ["run", *run])
+    assert isinstance(again.exception, RecipeError) and f"Add --recipe {recipe}" in str(again.exception)
+    assert CliRunner().invoke(app, ["report", *run]).exit_code == 0
+    assert f"roots_pipeline run --recipe {recipe}" in (tmp_path / "run" / "report.html").read_text()
