@@ -1,4 +1,4 @@
-"""A node dies, agent and all, and one that stood by takes its place: three torchruns on this machine."""
+"""Nodes die, agent and all; one that stood by takes the place of the first: three torchruns on this machine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from tests.train import spare
 from tests.train.scenario import numbers, settings, train
 
 
-def test_a_spare_node_takes_the_place_of_one_that_dies(tmp_path: Path, project: Path) -> None:
-    """The node that leads is killed in step 6; the other one and the spare go on from step 4, to the same end.
+def test_a_spare_node_takes_the_place_of_one_that_dies_and_the_last_one_goes_on_alone(
+    tmp_path: Path, project: Path
+) -> None:
+    """The node that leads is killed in step 6, and the next one in step 8; each time the others go on from the last
+    checkpoint, to the same end.
 
     The rendezvous is held by this process, so that any node may die.
     """
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    rendezvous = "is_host=0,keep_alive_interval=2,keep_alive_max_attempt=4,last_call_timeout=10"
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1",
+        sys.executable, "-m", "torch.distributed.run", "--nnodes", "1:2", "--nproc-per-node", "1",
         "--rdzv-id", "spare", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{store.port}",
-        "--rdzv-conf", "is_host=0,keep_alive_interval=2,keep_alive_max_attempt=4",
-        "--local-addr", "127.0.0.1", "--max-restarts", "3", "--monitor-interval", "0.2",
+        "--rdzv-conf", rendezvous, "--local-addr", "127.0.0.1", "--max-restarts", "5", "--monitor-interval", "0.2",
         "-m", "tests.train.spare", str(tmp_path),
     ]  # fmt: skip
     environment = {
@@ -42,11 +45,13 @@ def test_a_spare_node_takes_the_place_of_one_that_dies(tmp_path: Path, project: 
     finally:
         for agent in agents:
             agent.kill()
-    dead = int((tmp_path / "died").read_text())
     codes = {agent.pid: agent.returncode for agent in agents}
-    assert [pid for pid, code in codes.items() if code] == [dead], "\n".join(said)[-6000:]
-    took_part = [{int((tmp_path / "lives" / f"{life}.{rank}").read_text()) for rank in (0, 1)} for life in (0, 1)]
-    assert dead in took_part[0] and took_part[1] == set(codes) - {dead} != took_part[0]
+    dead = [int((tmp_path / f"died.{life}").read_text()) for life in (0, 1)]
+    assert {pid for pid, code in codes.items() if code} == set(dead), "\n".join(said)[-6000:]
+    lives = [{int(path.read_text()) for path in (tmp_path / "lives").glob(f"{life}.*")} for life in (0, 1, 2)]
+    assert len(lives[0]) == 2 and dead[0] in lives[0]
+    assert dead[1] in lives[1] and lives[1] == set(codes) - {dead[0]}
+    assert lives[2] == set(codes) - set(dead)
     log = [orjson.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_bytes().splitlines()]
     calm = train(settings(**spare.CHANGES), tmp_path / "calm")
     assert [one["step"] for one in log] == list(range(1, 9))
