@@ -30,7 +30,7 @@ from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output, closing_table, table
 from roots_pipeline.core.recipe import nearest
-from roots_pipeline.core.recipe_note import note_recipe, recipe_for
+from roots_pipeline.core.recipe_note import noting, recipe_for
 from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, read_json
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
@@ -68,8 +68,7 @@ def write(
         }  # fmt: skip
         output.result({**would, "dry_run": True}, closing_table(f"would be made: {join(run, 'mixture')}", would))
         return
-    note_recipe(run, "mixture", named)
-    with open_engine(engine, workers, runner_options, output.progress) as opened:
+    with noting(run, "mixture", named), open_engine(engine, workers, runner_options, output.progress) as opened:
         lock = write_mixture(checked, run, opened, output.progress)
     tokens, path = sum(group.tokens for group in lock.groups.values()), join(run, "mixture", NAME)
     documents = sum(group.documents for group in lock.groups.values())

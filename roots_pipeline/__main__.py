@@ -22,7 +22,7 @@ from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output
-from roots_pipeline.core.recipe_note import note_recipe, recipe_for
+from roots_pipeline.core.recipe_note import noting, recipe_for
 from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
@@ -74,10 +74,9 @@ def run(
         found = plan_corpus(checked, folder, workers or os.cpu_count() or 1, 0)
         output.result(asdict(found), *plan_parts(found))
         return
-    note_recipe(run, "corpus", named)
     for sentence in advice_on(checked):
         output.progress.say(sentence)
-    with open_engine(engine, workers, runner_options, output.progress) as opened:
+    with noting(run, "corpus", named), open_engine(engine, workers, runner_options, output.progress) as opened:
         manifest = run_corpus(checked, folder, opened, output.progress)
         ran = what_ran(opened)
     advice = advice_on_corpus(manifest, folder)

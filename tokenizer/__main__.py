@@ -12,7 +12,7 @@ from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.errors import TokenizerError
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output, closing_table, table
-from roots_pipeline.core.recipe_note import note_recipe, recipe_for
+from roots_pipeline.core.recipe_note import noting, recipe_for
 from roots_pipeline.core.schema import describe
 from roots_pipeline.core.storage import exists, join, lock_folder, write_bytes
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine
@@ -58,8 +58,7 @@ def train(
             }),
         )  # fmt: skip
         return
-    note_recipe(run, "tokenizer", named)
-    with open_engine(engine, workers, runner_options, output.progress) as opened:
+    with noting(run, "tokenizer", named), open_engine(engine, workers, runner_options, output.progress) as opened:
         counts = train_tokenizer(checked, run, opened, output.progress).counts
     packed = sorted(counts["bytes_per_token"].items(), key=lambda item: item[1])
     ends = [f"{name or 'no language'} {value:.2f}" for name, value in (packed[0], packed[-1])] if packed else ["-", "-"]

@@ -17,7 +17,7 @@ import typer
 from roots_pipeline.core.cli import add_schema_command, new_app, run_app
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe
 from roots_pipeline.core.output import Output, closing_table
-from roots_pipeline.core.recipe_note import note_recipe, noted_recipe, recipe_for
+from roots_pipeline.core.recipe_note import noted_recipe, noting, recipe_for
 from roots_pipeline.core.schema import Schema
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def run(
     if job.kill_switch.exists():
         progress.say(f"{job.kill_switch} exists, so nothing was trained. Delete it and run this again to go on.")
         return
-    note_recipe(str(folder), "model", recipe)
-    with lock_folder(str(job.folder)):
+    with noting(str(folder), "model", recipe), lock_folder(str(job.folder)):
         if processes == 1:
             work(job, progress, stop_after, exit_minutes)
             _tell(output, job, "model")

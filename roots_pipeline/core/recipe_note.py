@@ -7,6 +7,8 @@ a run of days would be replaced by the sample.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.storage import exists, join, read_json, write_json
@@ -16,8 +18,17 @@ _DEFAULT = "sample"
 
 
 def note_recipe(run: str, step: str, recipe: str) -> None:
-    """Note that a step is being made with a recipe (a name or a path, as it was given)."""
+    """Note that a step is made with a recipe (a name or a path, as it was given)."""
     write_json(join(run, "recipes", f"{step}.json"), {"recipe": recipe})
+
+
+@contextmanager
+def noting(run: str, step: str, recipe: str) -> Iterator[None]:
+    """Note the recipe of a step when it is finished, or at once if nothing is noted: a run in use keeps its note."""
+    if noted_recipe(run, step) is None:
+        note_recipe(run, step, recipe)
+    yield
+    note_recipe(run, step, recipe)
 
 
 def noted_recipe(run: str, step: str) -> str | None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from roots_pipeline.__main__ import app
 from roots_pipeline.core.errors import RecipeError
-from roots_pipeline.core.recipe_note import note_recipe, noted_recipe, recipe_for
+from roots_pipeline.core.recipe_note import note_recipe, noted_recipe, noting, recipe_for
 
 
 def test_without_a_name_it_is_the_sample(tmp_path: Path) -> None:
@@ -25,11 +25,24 @@ def test_another_recipe_must_be_named_again(tmp_path: Path) -> None:
     note_recipe(run, "tokenizer", "mine.yaml")
     assert recipe_for(run, "corpus", None) == "sample"  # later steps say nothing of earlier ones
     for step in ("tokenizer", "mixture", "model"):
-        with pytest.raises(RecipeError, match="the tokenizer of this run was made with the recipe 'mine.yaml'"):
+        with pytest.raises(RecipeError, match=r"the tokenizer of this run was made with the recipe 'mine\.yaml'"):
             recipe_for(run, step, None)
         assert recipe_for(run, step, "sample") == "sample"
     note_recipe(run, "mixture", "sample")
     assert recipe_for(run, "model", None) == "sample"
+
+
+def test_what_is_refused_changes_no_note(tmp_path: Path) -> None:
+    run = str(tmp_path)
+    with pytest.raises(RuntimeError), noting(run, "corpus", "first.yaml"):
+        raise RuntimeError("killed")
+    assert noted_recipe(run, "corpus") == "first.yaml"
+    with pytest.raises(RuntimeError), noting(run, "corpus", "other.yaml"):
+        raise RuntimeError("in use")
+    assert noted_recipe(run, "corpus") == "first.yaml"
+    with noting(run, "corpus", "other.yaml"):
+        pass
+    assert noted_recipe(run, "corpus") == "other.yaml"
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"recipe": 3}'])
