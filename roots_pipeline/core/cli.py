@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import orjson
 import typer
 
-from roots_pipeline.core.errors import RootbloomError
+from roots_pipeline.core.errors import RecipeError, RootbloomError
 from roots_pipeline.core.schema import Schema, add_section, section
 from roots_pipeline.core.stopping import Stopped, stopping_at_once
 from roots_pipeline.core.storage import explain_os_error
@@ -45,6 +45,7 @@ def run_app(app: typer.Typer) -> NoReturn:
         if isinstance(stream, TextIOWrapper):  # text of any language may be printed, whatever the locale
             stream.reconfigure(errors="backslashreplace")
     try:
+        _check_text(sys.argv[1:])
         with stopping_at_once():
             app()
     except RootbloomError as error:
@@ -60,6 +61,16 @@ def run_app(app: typer.Typer) -> NoReturn:
             raise
         _fail(sentence)
     sys.exit(0)
+
+
+def _check_text(arguments: list[str]) -> None:
+    """Names and texts go into JSON and Parquet, which hold text only. Raises RecipeError for any other bytes."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise RecipeError(f"{argument!r} is no text: character {error.start + 1} is not valid UTF-8.",
+                              where="command line", hint="Give it in UTF-8.") from error
 
 
 def _fail(error: RootbloomError) -> NoReturn:
