@@ -21,6 +21,7 @@ from mixtures.foreign import adopt_groups
 from mixtures.indexed import IndexedReader, token_dtype
 from mixtures.join import file_name
 from mixtures.lock import NAME, SUFFIXES, FileFacts, GroupFacts, Lock, write_lock
+from mixtures.packed import training_fills
 from mixtures.splits import SIDES, sequences_of
 from roots_pipeline.core.errors import MixtureError, StorageError
 from roots_pipeline.core.manifest import note_history, write_manifest
@@ -133,7 +134,7 @@ def _count_sides(split: dict[str, Any], recipe: MixtureRecipe, prefix: str) -> l
 
 
 def _finish(lock: Lock, recipe: MixtureRecipe, inputs: Inputs, folder: str) -> None:
-    path = join(folder, NAME)
+    path, counts = join(folder, NAME), _counts(lock, folder)
     write_lock(path, lock)
     files = {
         group.file + suffix: {"size": facts.size, "xxh3": facts.xxh3}
@@ -145,8 +146,17 @@ def _finish(lock: Lock, recipe: MixtureRecipe, inputs: Inputs, folder: str) -> N
         "mixture",
         config=recipe.model_dump(mode="json"),
         inputs={"corpus": inputs.corpus.fingerprint, "tokenizer": inputs.tokenizer.fingerprint},
-        counts={name: {"documents": group.documents, "tokens": group.tokens} for name, group in lock.groups.items()},
+        counts=counts,
         fingerprint=lock.fingerprint,
         seeds={"order": lock.seed},
         files=files,
     )
+
+
+def _counts(lock: Lock, folder: str) -> dict[str, dict[str, int]]:
+    """What the manifest says of each group; of packed samples also what one epoch is, for readers without the files."""
+    counts = {name: {"documents": group.documents, "tokens": group.tokens} for name, group in lock.groups.items()}
+    if lock.packing != "stream":
+        for name, fill in training_fills(lock, folder, lock.sequence_length).items():
+            counts[name] |= {"packed_samples": fill.samples, "packed_tokens": fill.tokens}
+    return counts

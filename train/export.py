@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from transformers import AutoTokenizer, BloomConfig, GenerationConfig
 
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
 from roots_pipeline.core.manifest import read_manifest, write_manifest
-from roots_pipeline.core.storage import fingerprint, hash_file, lock_folder, write_json
+from roots_pipeline.core.storage import fingerprint, hash_file, lock_folder, write_bytes, write_json
 from train.background import read_tensors
 from train.model.architecture import TIED, partition_dim, published_name
 from train.model.shape import Shape
+from train.model_card import FILE, card
 from train.parallel.layout import Layout
 from train.saved import Saved
 from train.whole import WEIGHT, open_whole
@@ -38,8 +40,13 @@ def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool =
 
     Raises StorageError if another process is just doing that.
     """
-    with lock_folder(str(target.with_name(f".{target.name}.writing"))):
+    with _alone(target):
         return _export(saved, tokenizer, target, strip_padding)
+
+
+def _alone(target: Path) -> AbstractContextManager[None]:
+    """Keep other processes from writing to this export."""
+    return lock_folder(str(target.with_name(f".{target.name}.writing")))
 
 
 def _export(saved: Saved, tokenizer: Path, target: Path, strip_padding: bool) -> Path:
@@ -66,6 +73,7 @@ def _export(saved: Saved, tokenizer: Path, target: Path, strip_padding: bool) ->
         fingerprint=_fingerprint(saved, strip_padding),
         files=files,
     )
+    write_bytes(str(unfinished / FILE), card(saved, rows).encode())  # no file of the manifest: scores come later
     old = target.with_name(f".{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -76,7 +84,10 @@ def _export(saved: Saved, tokenizer: Path, target: Path, strip_padding: bool) ->
 
 
 def ensure_exported(saved: Saved, tokenizer: Path, target: Path, say: Callable[[str], None]) -> None:
-    """Export the checkpoint unless `target` already holds it, undamaged, with or without padding."""
+    """Export the checkpoint unless `target` already holds it, undamaged, with or without padding.
+
+    Its card is brought up to date in any case: scores may have come since.
+    """
     try:
         found = read_manifest(str(target))
     except RootbloomError:
@@ -86,9 +97,17 @@ def ensure_exported(saved: Saved, tokenizer: Path, target: Path, say: Callable[[
     if found.fingerprint == _fingerprint(saved, strip):
         changed = _changed_file(target, found.files)
         if changed is None:
+            _renew_card(target, card(saved, int(found.counts["rows"])).encode())
             return
         say(f"{changed} of the export is not what was written; it is exported again.")
     export(saved, tokenizer, target, strip_padding=strip)
+
+
+def _renew_card(target: Path, content: bytes) -> None:
+    path = target / FILE
+    if not path.is_file() or path.read_bytes() != content:
+        with _alone(target):
+            write_bytes(str(path), content)
 
 
 def _changed_file(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> str | None:

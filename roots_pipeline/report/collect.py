@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from roots_pipeline import __version__
 from roots_pipeline.core.errors import StaleDataError
+from roots_pipeline.core.evaluation import read_evaluation
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest
 from roots_pipeline.core.recipe_note import noted_recipe
 from roots_pipeline.core.storage import exists, join
@@ -54,7 +55,7 @@ def collect(run: str) -> Run:
     return Run(
         folder=run, version=__version__, steps=tuple(_step(run, kind, manifests) for kind in KINDS),
         corpus=_corpus(run, manifests), tokenizer=tokenizer, mixture=_mixture(run, manifests, training),
-        training=training,
+        training=training, evaluation=read_evaluation(join(run, "model", "evaluation.json")),
     )
 
 

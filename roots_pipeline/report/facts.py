@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from roots_pipeline.core.evaluation import Evaluation
 from roots_pipeline.report.gallery_facts import Composition, Contamination, Cuts, Duplicates
 from roots_pipeline.report.history import Cost
 
@@ -180,7 +181,7 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class MixtureRow:
-    """One group of the mixture; `epochs` is how often its training tokens are read within the budget."""
+    """One group of the mixture; `epochs` is how often its training tokens are read within the budget, None: unknown."""
 
     group: str
     documents: int
@@ -188,14 +189,15 @@ class MixtureRow:
     train_tokens: int
     validation_tokens: int
     weight: float
-    epochs: float
+    epochs: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """RUN/mixture. `budget`: training tokens that the epochs refer to; `budget_is_trained` if training read them.
 
-    `rows` are the heaviest of the `groups`, as many as a table can hold.
+    `rows` are the heaviest of the `groups`, as many as a table can hold. `packed`: documents are laid into samples
+    whole, and padding counts among the tokens of the budget.
     """
 
     sequence_length: int
@@ -205,6 +207,7 @@ class Mixture:
     budget: int
     budget_is_trained: bool
     rows: tuple[MixtureRow, ...]
+    packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +267,4 @@ class Run:
     tokenizer: Tokenizer | None
     mixture: Mixture | None
     training: Training | None
+    evaluation: Evaluation | None

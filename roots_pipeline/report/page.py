@@ -21,6 +21,7 @@ from roots_pipeline.report.differences import Piece
 from roots_pipeline.report.facts import Run, Training
 from roots_pipeline.report.histogram_chart import histogram
 from roots_pipeline.report.line_chart import Level, Line, line_chart
+from roots_pipeline.report.reading import TABLE_ROWS
 from roots_pipeline.report.safe_text import marked, plain
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -46,11 +47,12 @@ def render(run: Run) -> str:
     )
     environment.filters.update(
         count=numbers.count, size=numbers.size, short=numbers.short, duration=numbers.duration, marked=marked,
-        plain=plain, pieces=_pieces, language_tag=_language_tag, histogram=histogram, width=_width,
+        plain=plain, pieces=_pieces, language_tag=_language_tag, histogram=histogram, width=_width, shell=shlex.quote,
     )
     environment.globals.update(share=numbers.share, explain=_explain(run.folder))
     return environment.get_template("report.html.j2").render(
-        run=run, loss_charts=_loss_charts(run.training), small_charts=_small_charts(run.training)
+        run=run, loss_charts=_loss_charts(run.training), small_charts=_small_charts(run.training),
+        table_rows=TABLE_ROWS,
     )
 
 

@@ -24,7 +24,7 @@ def expecting(path: str, command: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StaleDataError("a file of this run is missing.", where=path, hint=f"Run `{command}` again.") from error
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError, pa.ArrowException) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise StaleDataError(
             f"it does not hold what this version expects ({reason}).", where=path, hint=f"Run `{command}` again."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ from mixtures.verify import verify_mixture
 from roots_pipeline.core.errors import MixtureError, StaleDataError, StorageError
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.storage import commit_file
+from roots_pipeline.report.mixture import collect_mixture
 from tests.mixtures.build import build_mixture, numbered_groups
 from tests.mixtures.plain import best_fit
 from tests.mixtures.small_run import mixed_shards, write_corpus
@@ -279,6 +281,32 @@ def test_a_packed_mixture_through_all_commands(run: str, tmp_path: Path) -> None
     after = read(BlendedDataset(path, "train", 150))
     assert 0 < len(used) < 150 and {n for n in range(150) if after[n] != before[n]} <= used
     assert read_lock(path).packing == "best_fit"
+
+
+@pytest.mark.parametrize("packing", ["stream", "best_fit"])
+@pytest.mark.parametrize("trained", [4000, None])
+def test_the_report_says_what_plan_says(run: str, packing: str, trained: int | None) -> None:
+    """Also after a change of the weights alone, and for a group that is left out."""
+    some = {"rule": "explicit", "weights": {"web.en": 3, "web.hi": 1}, "unmatched": "leave_out"}
+    for weights in ({"rule": "proportional"}, some):
+        lock, _ = write(run, packing=packing, weights=weights)
+        folder = f"{run}/mixture"
+        told = collect_mixture(folder, read_manifest(folder), trained)
+        held = sum(group.train_tokens for group in lock.groups.values())
+        assert told.budget == (trained or held) and told.packed == (packing == "best_fit")
+        arguments = ["plan", "--json", "--run", run, "--tokens", str(told.budget)]
+        planned = orjson.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).stdout)["groups"]
+        found = {row.group: (row.weight, row.train_tokens, pytest.approx(row.epochs)) for row in told.rows}
+        assert {row["name"]: (row["weight"], row["tokens"], row["epochs"]) for row in planned} == found
+        assert len(found) == 5 and (packing == "stream") == all(row["fill"] == 1 for row in planned)
+
+
+def test_a_mixture_that_did_not_note_how_full_samples_are(run: str) -> None:
+    write(run, packing="best_fit")
+    manifest = read_manifest(f"{run}/mixture")
+    older = {name: {"documents": one["documents"], "tokens": one["tokens"]} for name, one in manifest.counts.items()}
+    rows = collect_mixture(f"{run}/mixture", replace(manifest, counts=older), 4000).rows
+    assert [row.epochs for row in rows] == [None] * 5
 
 
 def test_the_largest_vocabularies(tmp_path: Path) -> None:

@@ -92,6 +92,18 @@ def test_mixture_numbers(whole: Whole) -> None:
     assert [row[0] for row in table[1:]] == ["web.en", "code.python", "web.ar", "web.hi"]
 
 
+def test_packed_samples_of_unknown_fill_name_the_command(tmp_path: Path) -> None:
+    run = tmp_path / "a run"
+    write_mixture(run)
+    lock = run / "mixture" / "mixture.lock.yaml"
+    lock.write_text(lock.read_text("utf-8") + "packing: best_fit\n", "utf-8")
+    _, page = read(run)
+    table = next(rows for rows in page.tables.values() if rows[0][0] == "Group")
+    assert [row[-1] for row in table[1:]] == ["–"] * 4
+    text = "".join(page.text)
+    assert f"python -m mixtures plan --tokens 90000 --run '{run}'" in text and "Packed samples of 256 tokens" in text
+
+
 def test_the_page_stands_alone(whole: Whole) -> None:
     html, page = read(whole[0])
     assert html.startswith("<!DOCTYPE html>")

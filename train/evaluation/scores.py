@@ -22,6 +22,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from roots_pipeline.core.errors import TrainingError
+from roots_pipeline.core.evaluation import METRICS
 from train.evaluation.contamination import Contamination, Trained, contamination
 from train.evaluation.prefixes import Likelihood, Request, Scorer, load_model
 from train.evaluation.tasks import Item, TaskConfig, read_items, read_tasks
@@ -173,15 +174,12 @@ def as_text(results: dict[str, Any]) -> str:
         known = found["contamination"]
         lines.append(f"{name} ({found['kind']}, {found['items']} items)")
         without = known.get("without_found")
-        for metric in (one for one in _METRICS if one in found):
+        for metric in (one for one in METRICS if one in found):
             others = f"    without the items found in the corpus: {_shown(without, metric)}" if without else ""
             lines.append(f"  {metric:<18}{_shown(found, metric)}{others}")
         lines.append(f"  contamination     {known['sentence'] if known['known'] else 'unknown: ' + known['reason']}")
         lines.append(f"  tokens computed   {found['tokens_computed']:,} (one by one: {found['tokens_one_by_one']:,})")
     return "\n".join(lines)
-
-
-_METRICS = ("acc", "acc_norm", "perplexity", "bits_per_byte", "byte_perplexity", "word_perplexity")
 
 
 def _shown(scores: dict[str, Any], metric: str) -> str:
