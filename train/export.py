@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,8 @@ def export(saved: Saved, tokenizer: Path, target: Path, *, strip_padding: bool =
 
     Raises StorageError if another process is just doing that.
     """
-    with _alone(target):
+    with lock_folder(str(target.with_name(f".{target.name}.writing"))):
         return _export(saved, tokenizer, target, strip_padding)
-
-
-def _alone(target: Path) -> AbstractContextManager[None]:
-    """Keep other processes from writing to this export."""
-    return lock_folder(str(target.with_name(f".{target.name}.writing")))
 
 
 def _export(saved: Saved, tokenizer: Path, target: Path, strip_padding: bool) -> Path:
@@ -106,8 +100,7 @@ def ensure_exported(saved: Saved, tokenizer: Path, target: Path, say: Callable[[
 def _renew_card(target: Path, content: bytes) -> None:
     path = target / FILE
     if not path.is_file() or path.read_bytes() != content:
-        with _alone(target):
-            write_bytes(str(path), content)
+        write_bytes(str(path), content)
 
 
 def _changed_file(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> str | None:
