@@ -60,7 +60,8 @@ def test_bytes_that_are_no_text_get_a_sentence(project: Path, words: list[str]) 
     command = [sys.executable, "-m", "roots_pipeline", *words, b"a\xffb"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr == "error: command line: 'a\\udcffb' is no text: character 2 is not valid UTF-8. Give it in UTF-8.\n"
+    assert done.stderr == ("error: command line: 'a\\udcffb' is no text: character 2 is not valid UTF-8. "
+                           "Give it in UTF-8.\n")
 
 
 def on_a_terminal(command: list[str], environment: dict[str, str]) -> bytes:
