@@ -91,14 +91,15 @@ def ensure_exported(saved: Saved, tokenizer: Path, target: Path, say: Callable[[
     if found.fingerprint == _fingerprint(saved, strip):
         changed = _changed_file(target, found.files)
         if changed is None:
-            _renew_card(target, card(saved, int(found.counts["rows"])).encode())
+            renew_card(saved, target)
             return
         say(f"{changed} of the export is not what was written; it is exported again.")
     export(saved, tokenizer, target, strip_padding=strip)
 
 
-def _renew_card(target: Path, content: bytes) -> None:
-    path = target / FILE
+def renew_card(saved: Saved, target: Path) -> None:
+    """Bring the card of an export of this checkpoint up to date, without a look at the weights."""
+    path, content = target / FILE, card(saved, int(read_manifest(str(target)).counts["rows"])).encode()
     if not path.is_file() or path.read_bytes() != content:
         write_bytes(str(path), content)
 
@@ -133,7 +134,7 @@ def check_tokenizer(saved: Saved, tokenizer: Path) -> None:
 
 
 def _fingerprint(saved: Saved, strip_padding: bool) -> str:
-    return fingerprint([hash_file(str(saved.folder / "manifest.json")), strip_padding])
+    return fingerprint([saved.fingerprint(), strip_padding])
 
 
 def published_parameters(saved: Saved, rows: int) -> Iterator[tuple[str, Tensor]]:

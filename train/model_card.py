@@ -65,7 +65,7 @@ def _scores(saved: Saved) -> str:
         evaluation = read_evaluation(str(path))
     except RootbloomError as error:
         return f"\n## Scores\n\n{path.name} of this run cannot be used: {_text(error.message)}\n"
-    if evaluation is None or evaluation.step != saved.step:
+    if evaluation is None or evaluation.step != saved.step or evaluation.checkpoint not in (None, saved.fingerprint()):
         return ""
     return _TABLE + "".join(f"| {' | '.join(cells)} |\n" for cells in _rows(evaluation))
 

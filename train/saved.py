@@ -52,6 +52,10 @@ class Saved:
         """What `read_saved` reads: everything but the folder, and size and hash of each file."""
         return {"format": FORMAT, **{k: v for k, v in asdict(self).items() if k != "folder"}, "files": files}
 
+    def fingerprint(self) -> str:
+        """That of its manifest, and so of all its files."""
+        return hash_file(str(self.folder / "manifest.json"))
+
 
 def read_saved(folder: Path) -> tuple[Saved, dict[str, dict[str, Any]]]:
     """The manifest of a checkpoint and its files; raises TrainingError with the reason if it is none."""

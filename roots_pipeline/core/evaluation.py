@@ -54,9 +54,10 @@ class TaskScores:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All tasks, scored at a step of training."""
+    """All tasks, scored at a step of training; `checkpoint` is the fingerprint of what was scored, if it was noted."""
 
     step: int
+    checkpoint: str | None
     tasks: tuple[TaskScores, ...]
 
 
@@ -74,7 +75,9 @@ def read_evaluation(path: str) -> Evaluation | None:
             hint=f"Use the version of rootbloom that wrote them, or run `{_COMMAND}` again.",
         )
     try:
-        return Evaluation(_count(value["step"]), tuple(_task(name, one) for name, one in value["tasks"].items()))
+        checkpoint = None if value.get("checkpoint") is None else str(value["checkpoint"])
+        tasks = tuple(_task(name, one) for name, one in value["tasks"].items())
+        return Evaluation(_count(value["step"]), checkpoint, tasks)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise StaleDataError(

@@ -73,8 +73,13 @@ def test_scores_come_into_the_card_of_an_export_that_is_there(made: Exported, to
     assert (made.folder / FILE).stat().st_ino == stat.st_ino  # nothing was written
 
 
-def test_scores_of_another_step_are_not_listed(made: Exported) -> None:
+def test_scores_of_another_step_or_checkpoint_are_not_listed(made: Exported) -> None:
     assert "Scores" not in scored(made, step=2)
+    path = made.folder.parent / "evaluation.json"
+    write_json(str(path), {"step": 1, "checkpoint": made.saved.fingerprint(), "tasks": TASKS})
+    assert "Scores" in card(made.saved, VOCABULARY)
+    write_json(str(path), {"step": 1, "checkpoint": "another", "tasks": TASKS})  # trained anew to the same step
+    assert "Scores" not in card(made.saved, VOCABULARY)
 
 
 def test_damaged_scores_keep_no_model_from_its_export(made: Exported, tokenizer: Path) -> None:
