@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,11 +68,14 @@ class Storm:
         """One fault, and a comparison if the run ended well in spite of it."""
         began = time.monotonic()
         ended = FAULTS[kind](self.stormy, self.seconds, self.dice)
-        fine = ended.code in ALLOWED[kind] and "Traceback" not in ended.printed
+        # After its last words Python itself answers signals; then all must be there, as after any other good end.
+        by_signal = kind in ("SIGTERM", "SIGINT") and ended.code in (-signal.SIGTERM, -signal.SIGINT)
+        late = by_signal and self.stormy.finished
+        fine = (late or ended.code in ALLOWED[kind]) and "Traceback" not in ended.printed
         if not fine:
             self.bad += 1
             print(ended.printed, flush=True)
-        after = self.outcome(self.compare()) if ended.code == 0 else "goes on"
+        after = self.outcome(self.compare()) if late or ended.code == 0 else "goes on"
         row = (f"| {len(self.rows) + 1} | {self.stormy.step} | {kind} | {time.monotonic() - began:.1f} | "
                f"{'hang' if ended.code is None else ended.code} | {self.said(ended)} | {after} |")
         self.rows.append(row)

@@ -48,6 +48,11 @@ class Run:
         """The folder of the step."""
         return self.folder / FOLDERS[self.step]
 
+    @property
+    def finished(self) -> bool:
+        """Whether a run has written its last file, the manifest; `Storm.compare` takes it away."""
+        return (self.output / "manifest.json").exists()
+
     def start(self) -> subprocess.Popen[bytes]:
         """Start it in a process group of its own."""
         command = [sys.executable, "-m", *COMMANDS[self.step], "--recipe", self.recipe, "--run", str(self.folder)]
