@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import orjson
 import typer
 
-from roots_pipeline.core.errors import RecipeError, RootbloomError
+from roots_pipeline.core.errors import RecipeError, RootbloomError, StorageError
 from roots_pipeline.core.schema import Schema, add_section, section
 from roots_pipeline.core.stopping import Stopped, stopping_at_once
 from roots_pipeline.core.storage import explain_os_error
@@ -60,6 +60,9 @@ def run_app(app: typer.Typer) -> NoReturn:
         if sentence is None:
             raise
         _fail(sentence)
+    except MemoryError as error:
+        _fail(StorageError(f"this needs more memory than there is ({str(error) or 'no size is known'}).",
+                           hint="Ask for less, or use a machine with more memory."))
     sys.exit(0)
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roots_pipeline.core.progress import Progress
+from roots_pipeline.core.storage import to_json
 
 _WIDTH = 120
 
@@ -28,7 +29,7 @@ class Output:
     def result(self, facts: Any, *parts: str | Table) -> None:
         """What the command was asked for: `facts` with `--json`, else sentences and tables."""
         if self.json:
-            print(orjson.dumps(facts, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS).decode())
+            print(to_json(facts, orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS).decode())
             return
         for part in parts:
             if isinstance(part, Table):

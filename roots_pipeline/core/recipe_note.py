@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from roots_pipeline.core.errors import RecipeError
+from roots_pipeline.core.errors import RecipeError, StorageError
 from roots_pipeline.core.storage import exists, join, read_json, write_json
 
 STEPS = ("corpus", "tokenizer", "mixture", "model")
@@ -19,7 +19,11 @@ _DEFAULT = "sample"
 
 def note_recipe(run: str, step: str, recipe: str) -> None:
     """Note that a step is made with a recipe (a name or a path, as it was given)."""
-    write_json(join(run, "recipes", f"{step}.json"), {"recipe": recipe})
+    write_json(_path(run, step), {"recipe": recipe})
+
+
+def _path(run: str, step: str) -> str:
+    return join(run, "recipes", f"{step}.json")
 
 
 @contextmanager
@@ -32,22 +36,31 @@ def noting(run: str, step: str, recipe: str) -> Iterator[None]:
 
 
 def noted_recipe(run: str, step: str) -> str | None:
-    """The recipe that a step was last made with."""
-    path = join(run, "recipes", f"{step}.json")
-    value = read_json(path) if exists(path) else None
+    """The recipe that a step was last made with; None without a note, and for one that cannot be read."""
+    path = _path(run, step)
+    try:
+        value = read_json(path) if exists(path) else None
+    except StorageError:  # damaged: the next run with a recipe of its own writes it anew
+        return None
     found = value.get("recipe") if isinstance(value, dict) else None
-    return found if isinstance(found, str) else None
+    return found if isinstance(found, str) and found else None
 
 
 def recipe_for(run: str, step: str, named: str | None) -> str:
     """The recipe of a command: the one that was named, or `sample`.
 
-    Raises RecipeError if none was named and the step, or the newest one before it, was made with another than `sample`.
+    Raises RecipeError if none was named and the step, or the newest one before it, was made with another than `sample`,
+    or with one that its damaged note does not tell.
     """
     if named is not None:
         return named
-    known = ((name, noted_recipe(run, name)) for name in reversed(STEPS[: STEPS.index(step) + 1]))
-    made, noted = next(((name, noted) for name, noted in known if noted), ("", _DEFAULT))
+    made = next((name for name in reversed(STEPS[: STEPS.index(step) + 1]) if exists(_path(run, name))), None)
+    if made is None:
+        return _DEFAULT
+    noted = noted_recipe(run, made)
+    if noted is None:
+        raise RecipeError(f"which recipe made the {made} of this run is no longer known: the note is damaged.",
+                          where=_path(run, made), hint="Name the recipe with --recipe (with make: RECIPE=).")
     if noted != _DEFAULT:
         word = shlex.quote(noted)
         raise RecipeError(f"the {made} of this run was made with the recipe '{noted}', and no recipe was named.",

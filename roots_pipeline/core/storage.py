@@ -24,7 +24,7 @@ import fsspec
 import orjson
 import xxhash
 
-from roots_pipeline.core.errors import StorageError
+from roots_pipeline.core.errors import RecipeError, StorageError
 
 _TEMPORARY = ".tmp"
 _CHUNK = 1 << 20
@@ -35,6 +35,12 @@ _REASONS = {
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
+}
+_MISPLACED = {
+    errno.ENOTDIR: "a file stands where a folder is needed",
+    errno.EEXIST: "a file stands where a folder is needed",
+    errno.EISDIR: "a folder stands where a file is needed",
+    errno.ENAMETOOLONG: "the name is too long",
 }
 
 
@@ -76,6 +82,9 @@ def filesystem_of(path: str) -> tuple[Any, str]:
 
 def explain_os_error(error: OSError, path: str = "output") -> StorageError | None:
     """A sentence for the operating-system errors that a user can do something about; None for all others."""
+    if (misplaced := _MISPLACED.get(error.errno or 0)) is not None:
+        return StorageError(f"cannot use this path: {misplaced}.", where=str(error.filename or path),
+                            hint="Move away what is there, or choose another folder.")
     reason = _REASONS.get(error.errno or 0)
     if reason is None:
         return None
@@ -141,7 +150,25 @@ def write_bytes(path: str, data: bytes) -> None:
 
 def write_json(path: str, value: Any) -> None:
     """Write JSON with sorted keys: equal values give equal bytes."""
-    write_bytes(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+    write_bytes(path, to_json(value, orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+
+
+def to_json(value: Any, option: int = 0) -> bytes:
+    """JSON of a value. Raises RecipeError, with the number, for one of more than 64 bits: someone asked for it."""
+    try:
+        return orjson.dumps(value, option=option)
+    except TypeError:
+        number = _oversized(value)
+        if number is None:
+            raise
+        raise RecipeError(f"the number {number} is too large: more than 64 bits.", hint="Give a smaller one.") from None
+
+
+def _oversized(value: Any) -> int | None:
+    if isinstance(value, int):
+        return None if -(1 << 63) <= value < 1 << 64 else value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return next((found for one in inner if (found := _oversized(one)) is not None), None)
 
 
 def open_read(path: str) -> BinaryIO:
@@ -198,7 +225,7 @@ def hash_file(path: str) -> str:
 
 def fingerprint(value: Any) -> str:
     """xxh3-128 of a JSON-able value, as hex; the order of dictionary keys does not matter."""
-    return xxhash.xxh3_128_hexdigest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS))
+    return xxhash.xxh3_128_hexdigest(to_json(value, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS))
 
 
 def remove_file(path: str) -> None:

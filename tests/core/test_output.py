@@ -78,3 +78,19 @@ def on_a_terminal(command: list[str], environment: dict[str, str]) -> bytes:
     os.close(ours)
     assert process.wait() == 0
     return written
+
+
+def test_more_memory_than_there_is_ends_with_a_sentence() -> None:
+    script = """
+import numpy as np
+from roots_pipeline.core.cli import new_app, run_app
+app = new_app("")
+@app.command()
+def much() -> None:
+    np.zeros(1 << 59)
+run_app(app)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("error: this needs more memory than there is (Unable to allocate 4.00 EiB")
+    assert "Traceback" not in done.stderr

@@ -45,11 +45,17 @@ def test_what_is_refused_changes_no_note(tmp_path: Path) -> None:
     assert noted_recipe(run, "corpus") == "other.yaml"
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", '{"recipe": 3}'])
-def test_a_damaged_note_is_no_note(tmp_path: Path, content: str) -> None:
-    note_recipe(str(tmp_path), "corpus", "mine.yaml")
+@pytest.mark.parametrize("content", ["[]", "{}", '{"recipe": 3}', '{"recipe": ""}', '{"rec', ""])
+def test_a_damaged_note_asks_for_a_name_and_is_renewed_by_one(tmp_path: Path, content: str) -> None:
+    run = str(tmp_path)
+    note_recipe(run, "corpus", "mine.yaml")
     (tmp_path / "recipes" / "corpus.json").write_text(content)
-    assert noted_recipe(str(tmp_path), "corpus") is None
+    assert noted_recipe(run, "corpus") is None
+    for step in ("corpus", "model"):  # the sample would replace what someone made
+        with pytest.raises(RecipeError, match=r"the note is damaged\. Name the recipe with --recipe"):
+            recipe_for(run, step, None)
+    with noting(run, "corpus", recipe_for(run, "corpus", "mine.yaml")):
+        assert noted_recipe(run, "corpus") == "mine.yaml"
 
 
 def test_the_command_asks_and_the_report_names_it(tmp_path: Path) -> None:

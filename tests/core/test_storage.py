@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from roots_pipeline.core import storage
-from roots_pipeline.core.errors import StorageError
+from roots_pipeline.core.errors import RecipeError, StorageError
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -92,6 +92,33 @@ def test_remote_paths_commit_too() -> None:
 def test_fingerprints_depend_on_values_only() -> None:
     assert storage.fingerprint({"a": 1, "b": [2]}) == storage.fingerprint({"b": [2], "a": 1})
     assert storage.fingerprint({"a": 1}) != storage.fingerprint({"a": 2})
+
+
+@pytest.mark.parametrize("number", [10**20, -(10**20)])
+def test_a_number_of_more_than_64_bits_is_a_sentence_that_names_it(tmp_path: Path, number: int) -> None:
+    with pytest.raises(RecipeError, match=f"the number {number} is too large"):
+        storage.fingerprint([{"a": [1, True], "limit": number}])
+    with pytest.raises(RecipeError, match="too large"):
+        storage.write_json(str(tmp_path / "x.json"), {"samples": (number,)})
+    assert not list(tmp_path.iterdir())
+    assert storage.to_json([2**64 - 1, -(2**63)]) == b"[18446744073709551615,-9223372036854775808]"
+    with pytest.raises(TypeError):
+        storage.to_json({"a": object()})
+
+
+def test_files_and_folders_in_each_others_place_are_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for work in (lambda: storage.write_bytes(str(tmp_path / "file" / "x"), b""),
+                 lambda: storage.read_json(str(tmp_path / "folder")),
+                 lambda: storage.write_bytes(str(tmp_path / ("x" * 250)), b"")):
+        with pytest.raises((OSError, StorageError)) as caught:
+            work()
+        sentence = caught.value if isinstance(caught.value, StorageError) else storage.explain_os_error(caught.value)
+        assert "cannot use this path" in str(sentence) and "Move away" in str(sentence)
+    with pytest.raises(StorageError, match="a file stands where a folder is needed"), \
+            storage.lock_folder(str(tmp_path / "file")):
+        pass
 
 
 def test_not_json_is_a_sentence(tmp_path: Path) -> None:
