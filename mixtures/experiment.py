@@ -21,6 +21,7 @@ from mixtures.lock import Lock
 from roots_pipeline.core.errors import MixtureError, RecipeError
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.weights import Entry, owner_of
+from roots_pipeline.core.yaml_hints import parse_yaml
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 BASE, PROPOSAL = "base", "proposal"
@@ -108,7 +109,7 @@ def load_experiment(name: str) -> Experiment:
         known = sorted(entry.stem for entry in EXPERIMENTS.glob("*.yaml"))
         raise RecipeError(f"there is no experiment '{name}'.", hint=nearest(name, known) + " A path ends in .yaml.")
     try:
-        return Experiment.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return Experiment.model_validate(parse_yaml(path.read_text("utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise RecipeError(f"cannot be read as YAML ({error}).", where=str(path)) from error
     except ValidationError as error:

@@ -22,6 +22,7 @@ from mixtures.order import Variant
 from mixtures.packing import Packing
 from roots_pipeline.core.errors import StaleDataError, StorageError
 from roots_pipeline.core.storage import fingerprint, hash_file, write_bytes
+from roots_pipeline.core.yaml_hints import parse_yaml
 
 NAME = "mixture.lock.yaml"
 FORMAT = 1
@@ -113,7 +114,7 @@ def write_lock(path: str, lock: Lock) -> None:
 def read_lock(path: str) -> Lock:
     """Read a lock. Raises StaleDataError if absent, of another format or impossible, StorageError if damaged."""
     try:
-        value = yaml.safe_load(Path(path).read_text("utf-8"))
+        value = parse_yaml(Path(path).read_text("utf-8"))
     except FileNotFoundError as error:
         raise StaleDataError(
             "there is no mixture here.", where=path, hint="Run `python -m mixtures write` first."

@@ -1,9 +1,14 @@
 """What to do about a file that is no YAML: the parser's words say where it got stuck, not what a person wrote wrongly.
 
-In: the problem as PyYAML puts it. Out: the next step, or None where only the place helps.
+In: the problem as PyYAML puts it. Out: the next step, or None where only the place helps. `parse_yaml` has one error
+for whatever is wrong with a text, also where PyYAML itself has others.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+import yaml
 
 _HINTS = (
     ("'\\t'", "Indent with spaces, not with tabs."),
@@ -16,6 +21,16 @@ _HINTS = (
     ("found unexpected end of stream", "A quote is not closed."),
     ("codec can't decode", "Save the file as UTF-8."),
 )
+
+
+def parse_yaml(text: str | bytes) -> Any:
+    """The value of a YAML text. Raises yaml.YAMLError, also for a 13th month and for brackets without end."""
+    try:
+        return yaml.safe_load(text)
+    except RecursionError as error:
+        raise yaml.YAMLError("it is nested too deeply") from error
+    except ValueError as error:  # of values that look like a date or a number, and bytes that are not UTF-8
+        raise yaml.YAMLError(str(error)) from error
 
 
 def yaml_hint(problem: str) -> str | None:

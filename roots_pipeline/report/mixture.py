@@ -13,6 +13,7 @@ import yaml
 from roots_pipeline.core.errors import StaleDataError
 from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import join, open_read
+from roots_pipeline.core.yaml_hints import parse_yaml
 from roots_pipeline.report.facts import Mixture, MixtureRow
 from roots_pipeline.report.reading import TABLE_ROWS
 
@@ -59,7 +60,7 @@ def _read_lock(path: str) -> dict[str, Any]:
     with open_read(path) as handle:
         content = handle.read()
     try:
-        lock = yaml.safe_load(content)
+        lock = parse_yaml(content)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise StaleDataError("this is not valid YAML.", where=path, hint=f"Run `{COMMAND}` again.") from error
     if not isinstance(lock, dict) or lock.get("format") != _FORMAT:

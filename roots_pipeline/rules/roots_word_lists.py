@@ -13,6 +13,7 @@ import yaml
 
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.storage import hash_file, open_read
+from roots_pipeline.core.yaml_hints import parse_yaml
 from roots_pipeline.rules.columns import by_code
 from roots_pipeline.rules.presets import load_data
 from roots_pipeline.rules.roots_data import settings_of, special_characters
@@ -88,7 +89,7 @@ def read_lists(path: str) -> Lists:
     with open_read(path) as file:
         data = file.read()
     try:
-        found = orjson.loads(data) if path.endswith(".json") else yaml.safe_load(data)
+        found = orjson.loads(data) if path.endswith(".json") else parse_yaml(data)
     except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise RecipeError(f"word lists must be JSON or YAML ({error}).", where=path) from error
     if not isinstance(found, dict):

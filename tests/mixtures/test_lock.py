@@ -83,6 +83,8 @@ def test_unreadable_locks(lock_path: str) -> None:
     text = Path(lock_path).read_text("utf-8")
     for broken, message in (
         ("a: [", "cannot be read as YAML"),
+        ("a: " + "[" * 3000, "nested too deeply"),
+        ("a: 2026-13-45", "month must be in 1"),
         ("just text", "the lock has format str"),
         (text.replace("format: 1", "format: 2"), "format 2, this version reads 1"),
         (text.replace("vocab_size", "vocabulary"), "a field is missing or unknown"),

@@ -253,7 +253,8 @@ def test_mistakes_in_tasks(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "the file: "), ("tasks: []", "it lists no task"), ("tasks: 3", "tasks: "), ("[", "cannot be read as YAML")],
+    [("", "the file: it holds no tasks"), ("tasks: []", "it lists no task"), ("tasks: 3", "tasks: "),
+     ("[", "cannot be read as YAML"), ("[" * 3000, "nested too deeply"), ("tasks: 2026-13-45", "month must be in 1")],
 )
 def test_files_that_list_no_tasks(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "tasks.yaml").write_text(text)

@@ -25,6 +25,7 @@ from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validat
 
 from roots_pipeline.core.errors import RecipeError, SourceError
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.yaml_hints import parse_yaml
 from train.evaluation.evaluation_sets import as_key
 from train.settings import Strict
 
@@ -92,7 +93,7 @@ def find_tasks(name: str) -> Path:
 def read_tasks(path: Path) -> list[TaskConfig]:
     """The tasks of a YAML file; raises RecipeError with what is wrong."""
     try:
-        value = yaml.safe_load(path.read_text("utf-8"))
+        value = parse_yaml(path.read_text("utf-8"))
         found = TaskFile.model_validate(value).tasks
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"the tasks cannot be read ({error}).", where=str(path)) from error
@@ -101,6 +102,9 @@ def read_tasks(path: Path) -> list[TaskConfig]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
+        if not isinstance(value, dict):
+            hint = "List at least one below `tasks:`."
+            raise RecipeError("the file: it holds no tasks.", where=str(path), hint=hint) from error
         raise RecipeError(f"{place}: {first.get('ctx', {}).get('error', first['msg'])}", where=str(path)) from error
     if not found:
         raise RecipeError("it lists no task.", where=str(path), hint="Write at least one below `tasks:`.")
