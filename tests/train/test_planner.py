@@ -165,8 +165,18 @@ def test_hardware_of_ones_own(tmp_path: Path) -> None:
     path.write_text("x: {memory_gib: 1, tflops: {bf16: 1}, efficiency: 2, watts: 1, node: {}}")
     with pytest.raises(RecipeError, match=r"x\.efficiency: "):
         load_hardware("x", path)
-    path.write_text("- 1")
+    path.write_text("y: {}")
     with pytest.raises(RecipeError, match="there is no GPU 'x'"):
+        load_hardware("x", path)
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (b"- 1", "describes no GPUs"), (b"tasks: " + b"[" * 3000, "cannot be read"), (b"x: \xff", "cannot be read"),
+])
+def test_a_file_that_describes_no_hardware_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_bytes(text)
+    with pytest.raises(RecipeError, match=words):
         load_hardware("x", path)
 
 

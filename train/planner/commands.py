@@ -11,7 +11,7 @@ from roots_pipeline.core.options import Json, Quiet
 from roots_pipeline.core.output import Output
 
 Gpu = Annotated[str, typer.Option(help="Kind of GPU, one of train/hardware.yaml or of --hardware.")]
-Vocabulary = Annotated[int, typer.Option(min=1, help="Rows of the embedding, padding included.")]
+Vocabulary = Annotated[int, typer.Option(min=1, max=10**8, help="Rows of the embedding, padding included.")]
 HardwareFile = Annotated[Path | None, typer.Option("--hardware", help="A file like train/hardware.yaml.")]
 Mtbf = Annotated[float, typer.Option(min=1.0, max=1e7, help="Hours between failures of one node.")]
 

@@ -9,6 +9,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
 
 from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.recipe import nearest
+from roots_pipeline.core.yaml_hints import parse_yaml
 from train.settings import Strict
 
 BUILT_IN = Path(__file__).parents[1] / "hardware.yaml"
@@ -43,12 +44,14 @@ class Hardware(Strict):
 def load_hardware(name: str, file: Path = BUILT_IN) -> Hardware:
     """The GPU called `name`; raises RecipeError for an unknown one or a file that is none."""
     try:
-        known = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        known = parse_yaml(file.read_bytes())
+    except (OSError, yaml.YAMLError) as error:
         raise RecipeError(f"it cannot be read as YAML ({error}).", where=str(file)) from error
-    if not isinstance(known, dict) or name not in known:
-        names = [str(one) for one in known] if isinstance(known, dict) else []
-        raise RecipeError(f"there is no GPU '{name}'.", where=str(file), hint=nearest(name, names))
+    if not isinstance(known, dict):
+        raise RecipeError("this file describes no GPUs.", where=str(file), hint="Write it like train/hardware.yaml.")
+    if name not in known:
+        hint = nearest(name, [str(one) for one in known])
+        raise RecipeError(f"there is no GPU '{name}'.", where=str(file), hint=hint)
     try:
         return Hardware.model_validate(known[name])
     except ValidationError as error:
