@@ -51,7 +51,8 @@ def bring(source: Path, fresh: Path) -> None:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """The files of an export but for its manifest and card: these tell where the weights come from."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("manifest.json", "README.md")}
+    told = ("manifest.json", "README.md")
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in told}
 
 
 def test_export_import_export_is_byte_identical(trained: Trained, fresh: Path) -> None:
