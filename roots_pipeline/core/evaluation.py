@@ -76,8 +76,8 @@ def read_evaluation(path: str) -> Evaluation | None:
         )
     try:
         checkpoint = None if value.get("checkpoint") is None else str(value["checkpoint"])
-        tasks = tuple(_task(name, one) for name, one in value["tasks"].items())
-        return Evaluation(_count(value["step"]), checkpoint, tasks)
+        step = _count(value["step"])
+        return Evaluation(step, checkpoint, tuple(_task(name, one) for name, one in value["tasks"].items()))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise StaleDataError(
