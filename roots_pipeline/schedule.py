@@ -44,7 +44,7 @@ _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
 # holds, neighbours are resolved together up to about so many bytes.
 _SLICE_BYTES = 4 << 20
 _MAXIMUM_SLICES = 4096
-RESOLVE_BYTES = 64 << 20
+RESOLVE_BYTES = 32 << 20
 
 
 @dataclass(slots=True)
