@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from roots_pipeline.columns import BatchWriter, ColumnView, noticing_damage, open_parquet
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
+from roots_pipeline.core.errors import StorageError
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import hash_file, open_read
 from roots_pipeline.core.tasks import Commit
@@ -35,6 +37,8 @@ from roots_pipeline.sources.base import FileSlice, Quarantined
 from roots_pipeline.sources.files import check_unchanged
 
 BATCH_BYTES = 8 << 20
+_ENTRIES_A_BATCH = 4096
+_SLICES = b"slices"  # in the metadata of a file of keys: the first slice of each batch, and the number of slices
 EXCERPT_CHARACTERS = 1000
 _QUARANTINE_ROWS = 1000
 _QUARANTINE = pa.schema(
@@ -120,10 +124,7 @@ def resolve_keys(
     commit: Commit, *, exchange: Exchange, keys: Sequence[str], slices: tuple[int, int], output: str
 ) -> dict[str, Any]:
     """Let the entries of a range of slices meet; `findings` in the result names the content, not the file."""
-    tables = []
-    for path in keys:
-        with noticing_damage(path), pa.ipc.open_file(open_read(path)) as blocks:
-            tables.append(pa.Table.from_batches([blocks.get_batch(number) for number in range(*slices)]))
+    tables = [_read_slices(path, *slices) for path in keys]
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
@@ -238,19 +239,57 @@ def _findings_of(findings: Findings, shard: int) -> pa.Table:
 
 
 def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
-    """One record batch for each slice, a range of the upper 32 bits of the key; returns their sizes in bytes."""
-    place = ((entries.column("key").to_numpy() >> np.uint64(32)) * np.uint64(slices)) >> np.uint64(32)
+    """Entries in the order of slices, ranges of the upper 32 bits of the key; returns the bytes of each slice.
+
+    A record batch holds neighbouring slices, so many that it is no tiny one: a batch costs a kilobyte and more.
+    """
+    place = _places(entries.column("key"), slices)
     order = np.argsort(place, kind="stable")
     bounds = np.searchsorted(place[order], np.arange(slices + 1, dtype=np.uint64))
     ordered = entries.take(pa.array(order)).combine_chunks()
-    sizes = []
-    with pa.ipc.new_file(path, entries.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
-        for begin, end in pairwise(bounds):
-            rows = ordered.slice(begin, end - begin).to_batches()
-            batch = rows[0] if rows else _empty(entries.schema)
-            out.write_batch(batch)
-            sizes.append(batch.nbytes)
+    begins = [0]  # first slice of each batch
+    for number in range(1, slices):
+        if bounds[number] - bounds[begins[-1]] >= _ENTRIES_A_BATCH:
+            begins.append(number)
+    schema = entries.schema.with_metadata({_SLICES: orjson.dumps([*begins, slices])})
+    with pa.ipc.new_file(path, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
+        for first, last in pairwise([*begins, slices]):
+            rows = ordered.slice(bounds[first], bounds[last] - bounds[first]).to_batches()
+            out.write_batch(rows[0] if rows else _empty(entries.schema))
+    each = ordered.nbytes / max(1, ordered.num_rows)
+    sizes: list[int] = np.ceil(np.diff(bounds) * each).astype(int).tolist()
     return sizes
+
+
+def _read_slices(path: str, first: int, last: int) -> pa.Table:
+    """The entries of the slices from `first` to before `last` of a file of keys."""
+    with noticing_damage(path), pa.ipc.open_file(open_read(path)) as blocks:
+        begins = _first_slices(blocks.schema, path)
+        parts = [blocks.schema.remove_metadata().empty_table()]
+        for number, (begin, end) in enumerate(pairwise(begins)):
+            if begin < last and end > first:
+                part = pa.Table.from_batches([blocks.get_batch(number)]).replace_schema_metadata()
+                if begin < first or end > last:
+                    wanted = np.array([first, last], np.uint64)
+                    bounds = np.searchsorted(_places(part.column("key"), begins[-1]), wanted)
+                    part = part.slice(bounds[0], bounds[1] - bounds[0])
+                parts.append(part)
+        return pa.concat_tables(parts).combine_chunks()
+
+
+def _first_slices(schema: pa.Schema, path: str) -> list[int]:
+    """What `_write_slices` notes of its batches."""
+    try:
+        found: list[int] = orjson.loads(schema.metadata[_SLICES])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError("this file of keys does not say what it holds.", where=path) from error
+    return found
+
+
+def _places(keys: pa.ChunkedArray, slices: int) -> npt.NDArray[np.uint64]:
+    """The slice of each key."""
+    upper: npt.NDArray[np.uint64] = keys.to_numpy() >> np.uint64(32)
+    return (upper * np.uint64(slices)) >> np.uint64(32)
 
 
 def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
