@@ -38,6 +38,7 @@ from roots_pipeline.sources.files import check_unchanged
 
 BATCH_BYTES = 8 << 20
 _ENTRIES_A_BATCH = 4096
+_FINDINGS_A_GROUP = 8_000  # every shard reads the groups with findings of its own, from all files
 _SLICES = b"slices"  # in the metadata of a file of keys: the first slice of each batch, and the number of slices
 EXCERPT_CHARACTERS = 1000
 _QUARANTINE_ROWS = 1000
@@ -128,7 +129,7 @@ def resolve_keys(
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
-        pq.write_table(found, path, compression="zstd", row_group_size=64_000, write_page_checksum=True)
+        pq.write_table(found, path, compression="zstd", row_group_size=_FINDINGS_A_GROUP, write_page_checksum=True)
         content = hash_file(path)
     return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
 
