@@ -159,13 +159,11 @@ class Schedule:
         bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)
         if bad and bad > self.recipe.maximum_bad_share * (bad + rows):
             first = next(result["first_bad"] for result in read if result["bad"])
-            elsewhere = "no column `" in first or "no field `" in first or "no text in `" in first
-            mend = "Name the field that holds the text in text_field" if elsewhere else "Mend the input"
             raise SourceError(
                 f"{bad} of {bad + rows} records cannot be read, more than maximum_bad_share "
                 f"({self.recipe.maximum_bad_share}) allows; the first: {first}.",
                 where=join(self.folder, "quarantine"),
-                hint=f"{mend}, or raise maximum_bad_share in the recipe.",
+                hint="Name the field that holds the text in text_field, mend the input, or raise maximum_bad_share.",
             )
 
     def _judge(self, engine: Engine, step: str, states: Sequence[_State], found: _Found | None,
