@@ -257,9 +257,8 @@ def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
         for first, last in pairwise([*begins, slices]):
             rows = ordered.slice(bounds[first], bounds[last] - bounds[first]).to_batches()
             out.write_batch(rows[0] if rows else _empty(entries.schema))
-    each = ordered.nbytes / max(1, ordered.num_rows)
-    sizes: list[int] = np.ceil(np.diff(bounds) * each).astype(int).tolist()
-    return sizes
+    # Entries of one key may be far larger than others, so sizes are counted and not shared out.
+    return [ordered.slice(begin, end - begin).nbytes if end > begin else 0 for begin, end in pairwise(bounds.tolist())]
 
 
 def _read_slices(path: str, first: int, last: int) -> pa.Table:
