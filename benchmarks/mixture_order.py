@@ -110,14 +110,19 @@ def _peak() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
 
 
+def write_zeros(prefix: str, lengths: np.ndarray[Any, np.dtype[np.int32]]) -> None:
+    """An indexed data set of documents of these lengths, whose tokens are all 0."""
+    with indexed_writer(prefix, np.int32, commit_file) as writer:
+        for first in range(0, len(lengths), 10_000):
+            block = lengths[first : first + 10_000]
+            writer.append(np.zeros(int(block.sum()), np.int32), block)
+
+
 def time_reads(documents: int = 200_000) -> None:
     """Random samples of a data set of 200 million tokens, its order in memory."""
     with tempfile.TemporaryDirectory() as folder:
         lengths = lengths_of(documents)
-        with indexed_writer(f"{folder}/a", np.int32, commit_file) as writer:
-            for first in range(0, documents, 10_000):
-                block = lengths[first : first + 10_000]
-                writer.append(np.zeros(int(block.sum()), np.int32), block)
+        write_zeros(f"{folder}/a", lengths)
         order = build_order(lengths, np.arange(documents), _S, None, 0, "bigscience")
         group = GroupSamples(
             IndexedReader(f"{folder}/a"), _S, order.document_index, order.sample_index, order.shuffle_index

@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from benchmarks._real_text import texts_or_leave
 from benchmarks.encoding import write_tokenizer
-from benchmarks.mixture_order import lengths_of
-from mixtures.indexed import IndexedReader, IntArray, indexed_writer
+from benchmarks.mixture_order import lengths_of, write_zeros
+from mixtures.indexed import IndexedReader, IntArray
 from mixtures.order import build_order
 from mixtures.packed import PackedSamples, shuffled_epochs
 from mixtures.packing import PackedIndex, pack
-from roots_pipeline.core.storage import commit_file
 from tokenizer.encode import Encoder
 
 _S = 2048
@@ -49,10 +48,7 @@ def time_reads(documents: int = 200_000) -> None:
     """Random packed samples of 200 million tokens, and which of their labels count."""
     with tempfile.TemporaryDirectory() as folder:
         lengths = lengths_of(documents)
-        with indexed_writer(f"{folder}/a", np.int32, commit_file) as writer:
-            for first in range(0, documents, 10_000):
-                block = lengths[first : first + 10_000]
-                writer.append(np.zeros(int(block.sum()), np.int32), block)
+        write_zeros(f"{folder}/a", lengths)
         index = pack(lengths, np.arange(documents), _S, 0)
         group = PackedSamples(IndexedReader(f"{folder}/a"), _S, 2, index, shuffled_epochs(len(index.labels), 1, 0))
         group.sample(0)  # compiles

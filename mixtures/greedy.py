@@ -63,11 +63,7 @@ def _draw_of_many(shares: Floats, limits: Integers, groups: IntArray, numbers: I
         while woken >= 0:
             group, woken = woken, following[woken]
             time = _time(inverse[group], counts[group], threshold)
-            if time > i:
-                _sleep(group, time, i, slots, following)
-            else:
-                awake[number_awake] = group
-                number_awake += 1
+            number_awake = _wake_or_sleep(group, time, i, slots, following, awake, number_awake)
         place, best_error = _largest(awake, number_awake, shares, counts, scale)
         if best_error < threshold or (number_awake > crowd and i >= look_again):
             threshold = _largest_error(shares, counts, drawn, limits, scale) - width
@@ -76,11 +72,7 @@ def _draw_of_many(shares: Floats, limits: Integers, groups: IntArray, numbers: I
             for group in range(total):
                 if drawn[group] < limits[group]:
                     time = _time(inverse[group], counts[group], threshold)
-                    if time > i:
-                        _sleep(group, time, i, slots, following)
-                    else:
-                        awake[number_awake] = group
-                        number_awake += 1
+                    number_awake = _wake_or_sleep(group, time, i, slots, following, awake, number_awake)
             place, best_error = _largest(awake, number_awake, shares, counts, scale)
         best = awake[place]
         groups[i] = best
@@ -126,6 +118,18 @@ def _time(inverse: float, count: float, threshold: float) -> int:
         return 0
     time = wanted * inverse
     return int(time) - 1 if time < 2.0**62 else _NEVER
+
+
+@njit(cache=True)
+def _wake_or_sleep(
+    group: int, time: int, now: int, slots: Integers, following: Integers, awake: Integers, number: int
+) -> int:
+    """Add a group to the `number` that are awake, or put it to sleep until the sample `time`; how many are awake."""
+    if time > now:
+        _sleep(group, time, now, slots, following)
+        return number
+    awake[number] = group
+    return number + 1
 
 
 @njit(cache=True)
