@@ -27,7 +27,7 @@ from roots_pipeline.core.storage import join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine, what_ran
-from roots_pipeline.engines.local import LocalEngine
+from roots_pipeline.engines.local import LocalEngine, prepare
 from roots_pipeline.explain import as_text, explain_document
 from roots_pipeline.language_model import Settings, make_models
 from roots_pipeline.plan import plan_corpus
@@ -65,6 +65,8 @@ def run(
 ) -> None:
     """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
     output = Output(quiet, json)
+    if engine is EngineName.local and not dry_run:
+        prepare(workers)
     named = recipe_for(run, "corpus", recipe)
     checked = load_corpus_recipe(named)
     if limit is not None:

@@ -97,7 +97,7 @@ class CorpusRecipe(BaseModel):
 
     sources: Annotated[list[SourceEntry], Field(min_length=1)]
     stages: list[StageEntry] = []
-    shard_size: str | StrictInt = "64MB"
+    shard_size: str | StrictInt = "auto"
     rejected_text: Literal["full", "excerpt", "none"] = "excerpt"
     maximum_bad_share: Annotated[float, Field(ge=0, le=1)] = 0.2
     allow_empty: bool = False
@@ -114,18 +114,20 @@ class CorpusRecipe(BaseModel):
                 if group not in groups:
                     raise ValueError(f"stage '{entry.stage}' works on group '{group}', which no source belongs to. "
                                      + nearest(group, list(groups)))
-        if self.shard_bytes < 1:
+        if self.shard_bytes is not None and self.shard_bytes < 1:
             raise ValueError("shard_size must be at least one byte.")
         return self
 
     @property
-    def shard_bytes(self) -> int:
-        """Target size of a shard in bytes of input files."""
+    def shard_bytes(self) -> int | None:
+        """Target size of a shard in bytes of input files; None: it follows from the size of the inputs."""
         if isinstance(self.shard_size, int):
             return self.shard_size
+        if self.shard_size == "auto":
+            return None
         match = _SIZE.fullmatch(self.shard_size.strip())
         if match is None or len(match[1]) > 15:
-            raise ValueError(f"shard_size: {self.shard_size!r} is not a size such as 64MB.")
+            raise ValueError(f"shard_size: {self.shard_size!r} is not `auto` and not a size such as 64MB.")
         return int(float(match[1]) * _UNITS[match[2]])
 
 

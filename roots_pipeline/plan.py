@@ -27,7 +27,7 @@ from roots_pipeline.core.replay import Unfinished
 from roots_pipeline.core.tasks import Task, finished_result, run_task
 from roots_pipeline.run import run_corpus
 from roots_pipeline.samples import Sample, write_sample
-from roots_pipeline.schedule import RESOLVE_BYTES, Schedule
+from roots_pipeline.schedule import Schedule, resolve_bytes
 from roots_pipeline.shards import Shard, plan_shards
 
 _SMALL_BYTES = 200_000
@@ -214,7 +214,8 @@ def _steps(recipe: CorpusRecipe, folder: str, shards: Sequence[Shard], trial: _T
     steps, keys, resolving = looking.steps, 0, 0
     for number, (title, tasks, sources, size) in enumerate(trial.steps):
         if title.startswith("resolve "):
-            resolving = max(tasks, math.ceil(keys * growth / RESOLVE_BYTES))
+            expected = round(keys * growth)
+            resolving = max(tasks, math.ceil(expected / resolve_bytes(expected)))
             tasks = resolving
         elif title == "publish":
             tasks = resolving

@@ -40,11 +40,13 @@ from roots_pipeline.steps import (
 
 # Libraries whose version can change what comes out.
 _LIBRARIES = ("numpy", "pyarrow", "pycld2", "trafilatura")
-# Keys are cut into slices of the key space, about one for so many bytes of input; when it is known how much each slice
-# holds, neighbours are resolved together up to about so many bytes.
+# Keys are cut into slices of the key space, about one for so many bytes of input.
 _SLICE_BYTES = 4 << 20
 _MAXIMUM_SLICES = 4096
-RESOLVE_BYTES = 32 << 20
+# When it is known how much each slice holds, neighbours are resolved together: an eighth of all, so that workers find
+# work, but no less and no more than this, since each task costs some milliseconds, and its keys are held in memory.
+_LEAST_RESOLVE_BYTES, _RESOLVE_BYTES = 2 << 20, 32 << 20
+_MANY_RESOLVES = 8
 
 
 @dataclass(slots=True)
@@ -151,7 +153,7 @@ class Schedule:
                 "quarantine": join(self.folder, "quarantine", f"{shard.name}.parquet"),
             }
             record = work_path(self.folder, "0-read", f"{shard.name}.json")
-            tasks.append(Task(shard.name, record, mark, read_shard, arguments))
+            tasks.append(Task(shard.name, record, mark, read_shard, arguments, shard.size))
             states.append(_State(shard, [output], mark))
         return states, engine.run(tasks, "read and measure")
 
@@ -195,7 +197,7 @@ class Schedule:
             record = work_path(self.folder, step, f"{state.shard.name}.json")
             if exchange is not None:
                 emitting.append((len(tasks), keys, mark))
-            tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments))
+            tasks.append(Task(state.shard.name, record, mark, judge_shard, arguments, state.shard.size))
             after.append(_State(state.shard, [*state.view, *([output] if output else [])], mark))
         results = engine.run(tasks, step.partition("-")[2])
         return after, [{"path": path, "print": mark, "bytes": results[at]["slices"]} for at, path, mark in emitting]
@@ -256,7 +258,7 @@ class Schedule:
                 "rejected": join(self.folder, "rejected", f"{state.shard.name}.parquet"),
             }
             record = work_path(self.folder, "write", f"{state.shard.name}.json")
-            tasks.append(Task(state.shard.name, record, mark, write_shard, arguments))
+            tasks.append(Task(state.shard.name, record, mark, write_shard, arguments, state.shard.size))
         if not self._looking and any(finished_result(task) is None for task in tasks):
             remove_file(join(self.folder, "manifest.json"))  # until the end, this folder is not a finished corpus
         return engine.run(tasks, "write")
@@ -273,12 +275,18 @@ def _ranges(sizes: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """Neighbouring slices to be resolved together; `sizes` are the bytes of each slice, for each shard."""
     ranges, begin, held = [], 0, 0
     totals = [sum(of_shards) for of_shards in zip(*sizes, strict=True)]
+    most = resolve_bytes(sum(totals))
     for number, size in enumerate(totals):
-        if number > begin and held + size > RESOLVE_BYTES:
+        if number > begin and held + size > most:
             ranges.append((begin, number))
             begin, held = number, 0
         held += size
     return [*ranges, (begin, len(totals))]
+
+
+def resolve_bytes(total: int) -> int:
+    """Bytes of keys that are resolved together, of so many in all."""
+    return min(_RESOLVE_BYTES, max(_LEAST_RESOLVE_BYTES, total // _MANY_RESOLVES))
 
 
 def code_fingerprint() -> str:

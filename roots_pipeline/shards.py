@@ -1,5 +1,9 @@
 """Shards: the input files of each source, packed in order until a shard holds about `shard_size` bytes.
 
+With `auto` that is a 64th of the inputs, so that many workers find work, but no less than 200 kB, since each task costs
+some milliseconds, and no more than 12.8 MB, since memory grows with the keys of a shard. It changes by steps of two:
+inputs that grow a little leave it, and thereby finished work, as it was.
+
 A file that is larger than two shards is cut into parts, if its reader can read parts. What a shard is depends only on
 the recipe, on the names and sizes of the files, on the footers of large Parquet files and the first bytes of other
 large ones, never on workers.
@@ -19,6 +23,7 @@ from roots_pipeline.sources.parts import Splittable
 
 # A task for less than this would cost more than it does.
 _LEAST_PART = 1 << 20
+_SMALLEST, _LARGEST, _MANY = 200_000, 12_800_000, 64  # of automatic sizes, and how many shards are wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +47,32 @@ class Shard:
 
 def plan_shards(recipe: CorpusRecipe) -> list[Shard]:
     """All shards of a recipe, in order. Raises SourceError for a source without files."""
+    found = [(source, _files_of(source)) for source in recipe.sources]
+    size = recipe.shard_bytes or automatic_size(sum(file.size for _, files in found for file in files))
     shards: list[Shard] = []
-    for source in recipe.sources:
-        found = [file for file in files_of(source.reader, source.path) if source.wants(file.path)]
-        if not found:
-            raise SourceError(
-                f"source '{source.name}' has no files left after `exclude`.", where=source.path,
-                hint="Check the patterns of `exclude`.",
-            )
-        parts = [part for file in found for part in _cut(source.reader, file, recipe.shard_bytes)]
-        packs = _pack(parts, recipe.shard_bytes)
-        for index, (files, limit) in enumerate(_limited(source.reader, packs, source.limit)):
-            shards.append(Shard(len(shards), f"{source.name}-{index:05d}", source, files, limit))
+    for source, files in found:
+        packs = _pack([part for file in files for part in _cut(source.reader, file, size)], size)
+        for index, (pack, limit) in enumerate(_limited(source.reader, packs, source.limit)):
+            shards.append(Shard(len(shards), f"{source.name}-{index:05d}", source, pack, limit))
     return shards
+
+
+def automatic_size(inputs: int) -> int:
+    """Bytes of a shard where the inputs have so many."""
+    size = _SMALLEST
+    while size < _LARGEST and size * _MANY < inputs:
+        size *= 2
+    return size
+
+
+def _files_of(source: SourceEntry) -> list[FileSlice]:
+    found = [file for file in files_of(source.reader, source.path) if source.wants(file.path)]
+    if not found:
+        raise SourceError(
+            f"source '{source.name}' has no files left after `exclude`.", where=source.path,
+            hint="Check the patterns of `exclude`.",
+        )
+    return found
 
 
 def _limited(

@@ -58,7 +58,9 @@ class Commit:
 class Task:
     """One piece of work: `function(commit, **arguments)` returns a JSON-able dictionary.
 
-    `fingerprint` must cover everything that decides the bytes of its files; `record` is where its record goes.
+    `fingerprint` must cover everything that decides the bytes of its files; `record` is where its record goes. `size`
+    tells how much work it is beside others (bytes of input, say): an engine that begins with the large ones has no
+    worker left with one at the end.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Task:
     fingerprint: str
     function: Callable[..., dict[str, Any]]
     arguments: dict[str, Any] = field(default_factory=dict)
+    size: int = 0
 
 
 class Engine(Protocol):

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
@@ -49,20 +50,25 @@ class ContaminationScan(Map):
         return (self.column, OVERLAP, ITEMS)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        index = load_index(self.evaluations, self.matching, self.content)
-        hits = find_hits(index, batch.column("text"), kept(batch))
         found: list[Ints | None] = [None] * batch.num_rows
         overlaps, names = np.zeros(batch.num_rows), pa.nulls(batch.num_rows, NAMES)
+        wanted = kept(batch)
+        if wanted.any():  # to plan a run, stages are asked what they make of no documents: no index is built for that
+            self._scan(batch.column("text"), wanted, found, overlaps)
+        columns = {self.column: pa.array(found, FOUND), OVERLAP: pa.array(overlaps), ITEMS: names}
+        return with_columns(batch, columns)
+
+    def _scan(self, text: pa.Array, wanted: Bools, found: list[Ints | None], overlaps: npt.NDArray[np.float64]) -> None:
+        index = load_index(self.evaluations, self.matching, self.content)
+        hits = find_hits(index, text, wanted)
         for row, whats in by_text(hits):
             found[row] = here = different(whats)
             grams = here[here >= 0]
             if self.matching.rule == "overlap":
                 overlaps[row] = weigh(index, grams).overlaps.max(initial=0)
             else:
-                item, overlaps[row] = best_jaccard(index, grams, _count_grams(index, batch.column("text"), row))
+                item, overlaps[row] = best_jaccard(index, grams, _count_grams(index, text, row))
                 found[row] = np.array([item])
-        columns = {self.column: pa.array(found, FOUND), OVERLAP: pa.array(overlaps), ITEMS: names}
-        return with_columns(batch, columns)
 
 
 def find_hits(index: EvaluationIndex, text: pa.Array, wanted: Bools) -> Hits:

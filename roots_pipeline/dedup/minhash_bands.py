@@ -7,8 +7,6 @@ Datasets, section 3.4). The number of equal numbers among k is binomial; so a si
 
 from __future__ import annotations
 
-from scipy.special import bdtr, bdtrc
-
 _WANTED_RECALL = 0.99
 _POOR_RECALL = 0.9
 _UNRELATED = 0.5  # half the threshold is "quite unrelated"; candidates there cost time and lead to nothing
@@ -58,6 +56,8 @@ def certain_agreements(threshold: float, hashes: int, doubt: float) -> tuple[int
     """
     if doubt <= 0:
         return hashes + 1, -1
+    from scipy.special import bdtr, bdtrc  # here, because it takes longer to import than most of our modules together
+
     accept = next(k for k in range(hashes + 2) if (1.0 if k == 0 else bdtrc(k - 1, hashes, threshold)) <= doubt)
     reject = next(k for k in range(hashes, -2, -1) if (0.0 if k < 0 else bdtr(k, hashes, threshold)) <= doubt)
     return accept, reject

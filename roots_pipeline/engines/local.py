@@ -17,7 +17,7 @@ from roots_pipeline.core.errors import EngineError
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.stopping import Stopping, finishing
 from roots_pipeline.core.tasks import Task, finished_result, run_task
-from roots_pipeline.engines.workers import Worker, WorkerDied, end_all
+from roots_pipeline.engines.workers import Worker, WorkerDied, end_all, prepare_workers
 
 _LOOK_SECONDS = 1.0  # how often a run that waits for tasks looks up
 
@@ -32,6 +32,7 @@ class LocalEngine:
         self.tasks_run = 0
 
     def __enter__(self) -> LocalEngine:
+        prepare(self.workers)
         return self
 
     def __exit__(
@@ -43,6 +44,7 @@ class LocalEngine:
         """Results of all tasks, in their order. Raises the first task's error, or EngineError if a worker died."""
         results = [finished_result(task) for task in tasks]
         todo = [index for index, result in enumerate(results) if result is None]
+        todo.sort(key=lambda index: -tasks[index].size)
         self._progress.event("tasks", stage=title, run=len(todo), reused=len(tasks) - len(todo))
         if todo:
             with self._progress.stage(title, len(todo)) as bar, finishing() as stopping:
@@ -91,6 +93,12 @@ class LocalEngine:
     def _end_workers(self) -> None:
         workers, self._pool = self._pool, []
         end_all(workers)
+
+
+def prepare(workers: int | None) -> None:
+    """Begin to get ready for so many workers, which takes a second that a recipe can be read in."""
+    if (workers or os.cpu_count() or 1) > 1:
+        prepare_workers()
 
 
 def _run_here(tasks: Sequence[Task], todo: Sequence[int], done: Callable[[int, dict[str, Any]], None],

@@ -23,7 +23,7 @@ from typing import Any
 from roots_pipeline.core.stopping import SIGNALS, Stopped, signals_held
 from roots_pipeline.core.tasks import Task, run_task
 
-_PRELOAD = ["numba", "pyarrow.parquet", "roots_pipeline.core.tasks"]
+_PRELOAD = ["roots_pipeline.core.tasks", "roots_pipeline.stage_table", "roots_pipeline.steps"]
 _LISTENING_SECONDS = 5.0
 
 
@@ -38,16 +38,13 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        # Not fork: a forked child inherits locks that library threads may hold. The fork server starts clean ones fast.
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(_PRELOAD)
         self.pipe, other = context.Pipe()
         self.task: int | None = None
         self._process = context.Process(target=_work, args=(other,), daemon=True)
-        resource_tracker.ensure_running()  # else the fork server would start it, and it lets the signals through
         try:
+            prepare_workers()
             with signals_held():
-                forkserver.ensure_running()
                 self._process.start()
         except (EOFError, OSError) as error:
             raise WorkerDied("could not be started") from error
@@ -97,6 +94,18 @@ class Worker:
         self._process.kill()
         self._process.join()
         self.pipe.close()
+
+
+def prepare_workers() -> None:
+    """Have the fork server started, if it is not yet; it imports what tasks need while the caller goes on.
+
+    Workers are not forked from this process: they would inherit locks that library threads may hold. The fork server
+    has no threads.
+    """
+    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOAD)
+    resource_tracker.ensure_running()  # else the fork server would start it, and it lets the signals through
+    with signals_held():
+        forkserver.ensure_running()
 
 
 def end_all(workers: Sequence[Worker]) -> None:

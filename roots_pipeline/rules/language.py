@@ -60,9 +60,9 @@ class LanguageIdentification(Map):
     """Adds what CLD2, or a fastText model, says of each text, or of parts of it.
 
     Of a text longer than `quick_bytes`, three pieces (beginning, middle, end) of that size in all are looked at; if
-    they are not clearly in one language (reliable, and 95% of them), the first `prefix_bytes` bytes decide. Of 5,512
-    documents in 82 languages whose pieces were clear, 9 were in another language by their prefix, most of them
-    Indonesian or Malay; it took two thirds of the time. 0: no pieces.
+    they are not clearly in one language (reliable, and 95% of them), the first `prefix_bytes` bytes decide. Of 25,806
+    documents in 82 languages, 16 came out in another language than by their prefix alone (with 2,400 bytes 9, with 600
+    142), most of them Indonesian or Malay; it took three fifths of the time. 0: no pieces.
 
     `detected_language` is null where it cannot tell; `language_score` is the share of the text in that language,
     `second_language_share` that of the next one, `language_reliable` 1 if CLD2 trusts its answer, else 0. With `fill`,
@@ -74,7 +74,7 @@ class LanguageIdentification(Map):
 
     name: ClassVar[str] = "identify_language"
     prefix_bytes: int = 20_000
-    quick_bytes: int = 2400
+    quick_bytes: int = 1200
     fill: bool = True
     model: str = ""
     lower_case: bool = True

@@ -100,3 +100,19 @@ def _alive(pid: int) -> bool:
             return status.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def note(commit: Commit, *, log: str, number: int) -> dict[str, Any]:
+    with open(log, "a") as file:
+        file.write(f"{number} ")
+    return {"number": number}
+
+
+def test_large_tasks_come_first_and_results_stay_in_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = [Task(f"task {number}", str(tmp_path / f"{number}.json"), "mark", note,
+                  {"log": str(log), "number": number}, size) for number, size in enumerate([3, 9, 1, 9])]
+    with LocalEngine(1) as engine:
+        results = engine.run(tasks, "noting")
+    assert [result["number"] for result in results] == [0, 1, 2, 3]
+    assert log.read_text() == "1 3 0 2 "

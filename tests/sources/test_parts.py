@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roots_pipeline.config import CorpusRecipe
+from roots_pipeline.config import CorpusRecipe, load_corpus_recipe
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.replay import Replay, Unfinished
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.inputs import hash_and_count, hash_inputs, input_files
-from roots_pipeline.shards import plan_shards
+from roots_pipeline.shards import automatic_size, plan_shards
 from roots_pipeline.sources import FileSlice, Jsonl, Parquet, Quarantined, Reader, Text, read_files
 from roots_pipeline.sources.base import ByteRange, Part
 from tests.sources import helpers
@@ -144,3 +144,20 @@ def test_a_file_that_changes_before_it_is_hashed_is_an_error(tmp_path: Path) -> 
     with LocalEngine(1) as engine, pytest.raises(SourceError, match=r"a\.jsonl: this file was changed during the run"):
         hash_inputs(engine, planned, files, str(tmp_path / "run"))
     assert list((tmp_path / "run").rglob("*.json")) == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "size"), [(0, 200_000), (12_800_000, 200_000), (12_800_001, 400_000), (10**9, 12_800_000),
+                         (10**13, 12_800_000)])
+def test_shards_grow_with_the_inputs_by_steps_of_two(inputs: int, size: int) -> None:
+    assert automatic_size(inputs) == size
+
+
+def test_recipes_do_not_inherit_a_size_of_shards(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(300):
+        (tmp_path / "in" / f"{number:03d}.jsonl").write_bytes(b"x" * 100_000)
+    (tmp_path / "own.yaml").write_text(
+        f"corpus: {{sources: [{{name: s, kind: jsonl, path: {tmp_path / 'in'}}}], stages: []}}")
+    shards = plan_shards(load_corpus_recipe(str(tmp_path / "own.yaml")))
+    assert len(shards[0].files) == 8  # 800 kB of 30 MB: what the recipe extends is for the sample
