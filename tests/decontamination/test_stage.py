@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roots_pipeline.core.documents import make_batch
 from roots_pipeline.core.errors import SourceError, StaleDataError
 from roots_pipeline.decontamination.evaluations import Evaluation
 from roots_pipeline.decontamination.index import Matching
@@ -327,6 +328,13 @@ def test_a_set_that_can_find_nothing_is_an_error(tmp_path: Path, texts: list[str
 def test_impossible_settings(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Decontaminate(**{"evaluations": (Evaluation("a", "a.jsonl"),), **change})
+
+
+def test_no_index_is_built_to_plan_a_run(tmp_path: Path) -> None:
+    scan = make_stage(tmp_path, {"set": ["short"]}).prepare()
+    assert set(scan.gives) <= set(scan(make_batch([])).schema.names)
+    with pytest.raises(SourceError, match="can be looked for"):  # what building one says of this set
+        scan(make_batch([{"text": "some text"}]))
 
 
 def test_names_of_sets() -> None:
