@@ -17,7 +17,8 @@ from typing import Any
 import xxhash
 
 from roots_pipeline import __version__
-from roots_pipeline.columns import open_parquet
+from roots_pipeline.blocks import BlockFile
+from roots_pipeline.columns import noticing_damage
 from roots_pipeline.config import CorpusRecipe
 from roots_pipeline.core.errors import SourceError
 from roots_pipeline.core.stages import Exchange, Map
@@ -211,7 +212,7 @@ class Schedule:
         paths = [entry["path"] for entry in keys]
         tasks, outputs = [], []
         for number, (begin, end) in enumerate(_ranges([entry["bytes"] for entry in keys])):
-            output = work_path(self.folder, step, f"{number:04d}.parquet")
+            output = work_path(self.folder, step, f"{number:04d}.found")
             mark = fingerprint([[entry["print"] for entry in keys], exchange.parameters(), begin, end])
             arguments = {"exchange": exchange, "keys": paths, "slices": (begin, end), "output": output}
             record = work_path(self.folder, step, f"{number:04d}.json")
@@ -227,7 +228,9 @@ class Schedule:
             return []
         exchange, tasks = found.findings.exchange, []
         for part, (path, content) in enumerate(zip(found.findings.paths, found.contents, strict=True)):
-            if exchange.published(open_parquet(path).schema_arrow.empty_table()) is not None:
+            with noticing_damage(path), BlockFile(path) as file:
+                schema = file.schema
+            if exchange.published(schema.empty_table()) is not None:
                 name = f"{number:02d}-{part:04d}"
                 arguments = {"exchange": exchange, "findings": path,
                              "output": join(self.folder, "pairs", f"{name}.parquet")}

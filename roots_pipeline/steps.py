@@ -19,16 +19,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from roots_pipeline.columns import BatchWriter, ColumnView, noticing_damage, open_parquet
+from roots_pipeline.blocks import BlockFile, write_blocks
+from roots_pipeline.columns import BatchWriter, ColumnView, noticing_damage
 from roots_pipeline.core.documents import DOCUMENT_SCHEMA, IDENTITY, kept
-from roots_pipeline.core.errors import StorageError
 from roots_pipeline.core.stages import Exchange, Map
-from roots_pipeline.core.storage import hash_file, open_read
+from roots_pipeline.core.storage import hash_file
 from roots_pipeline.core.tasks import Commit
 from roots_pipeline.removal import VERDICT as REMOVED
 from roots_pipeline.removal import Removal, blanked
@@ -37,9 +36,7 @@ from roots_pipeline.sources.base import FileSlice, Quarantined
 from roots_pipeline.sources.files import check_unchanged
 
 BATCH_BYTES = 8 << 20
-_ENTRIES_A_BATCH = 4096
-_FINDINGS_A_GROUP = 8_000  # every shard reads the groups with findings of its own, from all files
-_SLICES = b"slices"  # in the metadata of a file of keys: the first slice of each batch, and the number of slices
+_ROWS_A_BLOCK = 1024  # at least: a block costs some 50 microseconds
 EXCERPT_CHARACTERS = 1000
 _QUARANTINE_ROWS = 1000
 _QUARANTINE = pa.schema(
@@ -129,14 +126,16 @@ def resolve_keys(
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
-        pq.write_table(found, path, compression="zstd", row_group_size=_FINDINGS_A_GROUP, write_page_checksum=True)
+        write_blocks(path, found, found.column("shard").to_numpy(), _ROWS_A_BLOCK)
         content = hash_file(path)
     return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
 
 
 def publish_findings(commit: Commit, *, exchange: Exchange, findings: str, output: str) -> dict[str, Any]:
     """Write what of an exchange's findings is of interest to people."""
-    table = exchange.published(open_parquet(findings).read())
+    with noticing_damage(findings), BlockFile(findings) as file:
+        found = file.read()
+    table = exchange.published(found)
     assert table is not None
     with commit.file(output) as path:
         pq.write_table(table, path, compression="zstd")
@@ -224,66 +223,31 @@ def _stream(source: ColumnView, shard: int, columns: set[str], findings: Finding
 def _findings_of(findings: Findings, shard: int) -> pa.Table:
     parts = []
     for path in findings.paths:
-        with noticing_damage(path):
-            file = open_parquet(path)
-        schema, metadata = file.schema_arrow, file.metadata  # each look at these makes them anew
-        at = schema.names.index("shard")
-        parts.append(schema.empty_table())
-        for group in range(metadata.num_row_groups):
-            statistics = metadata.row_group(group).column(at).statistics
-            if statistics is None or statistics.min <= shard <= statistics.max:
-                with noticing_damage(path):
-                    table = file.read_row_group(group)
-                parts.append(table.filter(pc.equal(table.column("shard"), shard)))
+        with noticing_damage(path), BlockFile(path) as file:
+            table = file.read(shard, shard)
+        begin, end = np.searchsorted(table.column("shard").to_numpy(), [shard, shard + 1])
+        parts.append(table.slice(begin, end - begin))
     table = pa.concat_tables(parts).combine_chunks()
     return table.take(pc.sort_indices(table, sort_keys=[("row", "ascending")]))
 
 
 def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
-    """Entries in the order of slices, ranges of the upper 32 bits of the key; returns the bytes of each slice.
-
-    A record batch holds neighbouring slices, so many that it is no tiny one: a batch costs a kilobyte and more.
-    """
+    """Entries in the order of slices, ranges of the upper 32 bits of the key; returns the bytes of each slice."""
     place = _places(entries.column("key"), slices)
     order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(slices + 1, dtype=np.uint64))
-    ordered = entries.take(pa.array(order)).combine_chunks()
-    begins = [0]  # first slice of each batch
-    for number in range(1, slices):
-        if bounds[number] - bounds[begins[-1]] >= _ENTRIES_A_BATCH:
-            begins.append(number)
-    schema = entries.schema.with_metadata({_SLICES: orjson.dumps([*begins, slices])})
-    with pa.ipc.new_file(path, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
-        for first, last in pairwise([*begins, slices]):
-            rows = ordered.slice(bounds[first], bounds[last] - bounds[first]).to_batches()
-            out.write_batch(rows[0] if rows else _empty(entries.schema))
+    ordered, place = entries.take(pa.array(order)).combine_chunks(), place[order]
+    write_blocks(path, ordered, place, _ROWS_A_BLOCK, slices=slices)
+    bounds = np.searchsorted(place, np.arange(slices + 1, dtype=np.uint64)).tolist()
     # Entries of one key may be far larger than others, so sizes are counted and not shared out.
-    return [ordered.slice(begin, end - begin).nbytes if end > begin else 0 for begin, end in pairwise(bounds.tolist())]
+    return [ordered.slice(begin, end - begin).nbytes if end > begin else 0 for begin, end in pairwise(bounds)]
 
 
 def _read_slices(path: str, first: int, last: int) -> pa.Table:
     """The entries of the slices from `first` to before `last` of a file of keys."""
-    with noticing_damage(path), pa.ipc.open_file(open_read(path)) as blocks:
-        begins = _first_slices(blocks.schema, path)
-        parts = [blocks.schema.remove_metadata().empty_table()]
-        for number, (begin, end) in enumerate(pairwise(begins)):
-            if begin < last and end > first:
-                part = pa.Table.from_batches([blocks.get_batch(number)]).replace_schema_metadata()
-                if begin < first or end > last:
-                    wanted = np.array([first, last], np.uint64)
-                    bounds = np.searchsorted(_places(part.column("key"), begins[-1]), wanted)
-                    part = part.slice(bounds[0], bounds[1] - bounds[0])
-                parts.append(part)
-        return pa.concat_tables(parts).combine_chunks()
-
-
-def _first_slices(schema: pa.Schema, path: str) -> list[int]:
-    """What `_write_slices` notes of its batches."""
-    try:
-        found: list[int] = orjson.loads(schema.metadata[_SLICES])
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError("this file of keys does not say what it holds.", where=path) from error
-    return found
+    with noticing_damage(path), BlockFile(path) as file:
+        table, slices = file.read(first, last - 1), file.facts["slices"]
+    begin, end = np.searchsorted(_places(table.column("key"), slices), np.array([first, last], np.uint64))
+    return table.slice(begin, end - begin)
 
 
 def _places(keys: pa.ChunkedArray, slices: int) -> npt.NDArray[np.uint64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing import connection
 from types import TracebackType
 from typing import Any
@@ -98,7 +99,8 @@ class LocalEngine:
 def prepare(workers: int | None) -> None:
     """Begin to get ready for so many workers, which takes a second that a recipe can be read in."""
     if (workers or os.cpu_count() or 1) > 1:
-        prepare_workers()
+        with suppress(OSError, EOFError):  # where there can be no workers, the first task says so
+            prepare_workers()
 
 
 def _run_here(tasks: Sequence[Task], todo: Sequence[int], done: Callable[[int, dict[str, Any]], None],

@@ -30,7 +30,7 @@ def flip(path: Path, at: int) -> None:
 def test_a_changed_byte_in_a_small_file_makes_its_task_run_again(tmp_path: Path, many: str) -> None:
     run(many, tmp_path / "out")
     before = digest(tmp_path / "out")
-    for name in ("documents/s-00001.parquet", ".work/0-read/s-00002.parquet", ".work/0-resolve/0000.parquet",
+    for name in ("documents/s-00001.parquet", ".work/0-read/s-00002.parquet", ".work/0-resolve/0000.found",
                  ".work/0-judge/s-00000.keys"):
         path = tmp_path / "out" / name
         flip(path, path.stat().st_size // 2)
