@@ -27,15 +27,18 @@ from roots_pipeline.core.storage import open_read
 
 _TAIL = struct.Struct("<16sQ8s")
 _MARK = b"RBLOOM01"
+# A block costs some 50 microseconds; whoever wants a part of it holds all of it in memory.
+_BLOCK_BYTES = 64 << 10
 _MOST_ROWS = 1 << 16
 
 
-def write_blocks(path: str, rows: pa.Table, numbers: npt.NDArray[np.integer[Any]], least: int, **facts: Any) -> None:
+def write_blocks(path: str, rows: pa.Table, numbers: npt.NDArray[np.integer[Any]], **facts: Any) -> None:
     """Write rows in the order of `numbers`, one a row, ascending; `facts` (JSON) can be read again without the rows.
 
-    Rows of one number stay together where they can, in blocks of at least `least` rows.
+    Rows of one number stay together where they can, in blocks of about 64 KiB or more.
     """
     schema = rows.schema.remove_metadata()
+    least = max(1, _BLOCK_BYTES * len(rows) // max(1, rows.nbytes))
     codec, blocks, at = pa.Codec("lz4"), [], 0
     with open(path, "wb") as out:
         for begin, end in _cut(numbers, least):

@@ -36,7 +36,6 @@ from roots_pipeline.sources.base import FileSlice, Quarantined
 from roots_pipeline.sources.files import check_unchanged
 
 BATCH_BYTES = 8 << 20
-_ROWS_A_BLOCK = 1024  # at least: a block costs some 50 microseconds
 EXCERPT_CHARACTERS = 1000
 _QUARANTINE_ROWS = 1000
 _QUARANTINE = pa.schema(
@@ -126,7 +125,7 @@ def resolve_keys(
     found = exchange.resolve(pa.concat_tables(tables).combine_chunks())
     found = found.take(pc.sort_indices(found, sort_keys=[("shard", "ascending"), ("row", "ascending")]))
     with commit.file(output) as path:
-        write_blocks(path, found, found.column("shard").to_numpy(), _ROWS_A_BLOCK)
+        write_blocks(path, found, found.column("shard").to_numpy())
         content = hash_file(path)
     return {"entries": sum(table.num_rows for table in tables), "findings": content, "rows": found.num_rows}
 
@@ -236,7 +235,7 @@ def _write_slices(entries: pa.Table, slices: int, path: str) -> list[int]:
     place = _places(entries.column("key"), slices)
     order = np.argsort(place, kind="stable")
     ordered, place = entries.take(pa.array(order)).combine_chunks(), place[order]
-    write_blocks(path, ordered, place, _ROWS_A_BLOCK, slices=slices)
+    write_blocks(path, ordered, place, slices=slices)
     bounds = np.searchsorted(place, np.arange(slices + 1, dtype=np.uint64)).tolist()
     # Entries of one key may be far larger than others, so sizes are counted and not shared out.
     return [ordered.slice(begin, end - begin).nbytes if end > begin else 0 for begin, end in pairwise(bounds)]

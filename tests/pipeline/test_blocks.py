@@ -21,20 +21,22 @@ def table_of(numbers: list[int]) -> pa.Table:
                      "list": pa.array([list(range(row % 4)) or None for row in rows], pa.list_(pa.uint32()))})
 
 
-def write(path: Path, numbers: list[int], least: int = 2) -> pa.Table:
-    table = table_of(numbers)
-    write_blocks(str(path), table, np.array(numbers, np.int64), least, name="föö")
+def write(path: Path, numbers: list[int], table: pa.Table | None = None) -> pa.Table:
+    table = table_of(numbers) if table is None else table
+    write_blocks(str(path), table, np.array(numbers, np.int64), name="föö")
     return table
 
 
-@given(numbers=st.lists(st.integers(0, 9), max_size=60).map(sorted), least=st.integers(1, 9), first=st.integers(0, 9),
-       span=st.integers(0, 9))
+@given(numbers=st.lists(st.integers(0, 9), max_size=60).map(sorted), size=st.sampled_from([1, 100, 300, 1 << 16]),
+       first=st.integers(0, 9), span=st.integers(0, 9))
 @settings(max_examples=150, deadline=None)
 def test_rows_of_a_range_of_numbers_are_read(
-    tmp_path_factory: pytest.TempPathFactory, numbers: list[int], least: int, first: int, span: int
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int], size: int, first: int, span: int
 ) -> None:
     path = tmp_path_factory.mktemp("blocks") / "file"
-    table = write(path, numbers, least)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_BLOCK_BYTES", size)
+        table = write(path, numbers)
     with BlockFile(str(path)) as file:
         assert file.facts == {"name": "föö"} and file.schema == table.schema
         assert file.read().equals(table)
@@ -53,10 +55,19 @@ def test_blocks_begin_with_a_number_and_are_neither_tiny_nor_huge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "_MOST_ROWS", 10)
-    write(tmp_path / "file", [0] * 3 + [1] * 2 + [2] * 1 + [3] * 1 + [4] * 24 + [5] * 2, least=4)
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 4 * 8)
+    numbers = [0] * 3 + [1] * 2 + [2] * 1 + [3] * 1 + [4] * 24 + [5] * 2
+    write(tmp_path / "file", numbers, pa.table({"number": pa.array(numbers, pa.int64())}))
     assert sizes_of(tmp_path / "file") == [5, 10, 10, 6, 2]
     with BlockFile(str(tmp_path / "file")) as file:
         assert file.read(4, 4).num_rows == 26
+
+
+def test_large_rows_make_blocks_of_their_own(tmp_path: Path) -> None:
+    numbers = list(range(20))
+    write(tmp_path / "file", numbers, pa.table({"text": ["x" * 100_000] * 20}))
+    with BlockFile(str(tmp_path / "file")) as file:
+        assert file.read(7, 8).num_rows == 2
 
 
 def test_no_rows(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roots_pipeline import steps
+from roots_pipeline import blocks, steps
 from roots_pipeline.core.errors import StorageError
 
 KEYS = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 2**64 - 1).map(lambda key: key & 0xFF << 56), max_size=60)
@@ -20,14 +20,14 @@ def table_of(keys: list[int]) -> pa.Table:
     return pa.table({"key": pa.array(keys, pa.uint64()), "row": pa.array(range(len(keys)), pa.int64())})
 
 
-@given(keys=KEYS, slices=st.integers(1, 40), batch=st.sampled_from([1, 5, 1024]), cuts=st.lists(st.integers(0, 40)))
+@given(keys=KEYS, slices=st.integers(1, 40), size=st.sampled_from([1, 80, 1 << 16]), cuts=st.lists(st.integers(0, 40)))
 @settings(max_examples=150, deadline=None)
 def test_ranges_of_slices_hold_their_entries(
-    tmp_path_factory: pytest.TempPathFactory, keys: list[int], slices: int, batch: int, cuts: list[int]
+    tmp_path_factory: pytest.TempPathFactory, keys: list[int], slices: int, size: int, cuts: list[int]
 ) -> None:
     path = str(tmp_path_factory.mktemp("keys") / "keys.arrow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "_ROWS_A_BLOCK", batch)
+        patch.setattr(blocks, "_BLOCK_BYTES", size)
         sizes = steps._write_slices(table_of(keys), slices, path)
     assert len(sizes) == slices and all((size > 0) == any(_slice(key, slices) == number for key in keys)
                                         for number, size in enumerate(sizes))
