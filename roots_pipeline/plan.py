@@ -220,7 +220,8 @@ def _steps(recipe: CorpusRecipe, folder: str, shards: Sequence[Shard], trial: _T
         elif title == "publish":
             tasks = resolving
         else:
-            tasks, keys = sum(of_source[name] for name in sources), size
+            apart = "" in sources  # one task that is of no source: the records of evaluation sets
+            tasks, keys = sum(of_source[name] for name in sources) + apart, size
         if number >= len(steps):
             steps.append(PlannedStep(title, tasks, 0))
     return steps

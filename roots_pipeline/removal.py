@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 
 from roots_pipeline.columns import BatchWriter, open_parquet
 from roots_pipeline.core.errors import RecipeError, StorageError
+from roots_pipeline.core.evaluation_records import content_fingerprint
 from roots_pipeline.core.manifest import Manifest, check_files, read_manifest, write_manifest
 from roots_pipeline.core.storage import (
     commit_file,
-    fingerprint,
     hash_file,
     is_remote,
     join,
@@ -217,7 +217,7 @@ def _write_manifest(folder: str, manifest: Manifest, patch: _Patch, files: dict[
     write_manifest(
         folder, manifest.step, config=manifest.config, inputs=manifest.inputs, files=files,
         counts={**manifest.counts, **count_table(documents, sizes)},
-        fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), seeds=manifest.seeds,
+        fingerprint=content_fingerprint(files), seeds=manifest.seeds,
     )
 
 

@@ -1,6 +1,7 @@
 """Run a recipe: have its schedule followed by an engine, check the sums, write the manifest.
 
-In: a checked recipe. Out: `documents/`, `rejected/`, `quarantine/`, `pairs/` and `manifest.json` in the corpus folder.
+In: a checked recipe. Out: `documents/`, `rejected/`, `quarantine/`, `pairs/`, `evaluations.parquet` and `manifest.json`
+in the corpus folder.
 What to run, and in what order, is `pipeline`'s; which tasks that makes is `schedule`'s; what a task does is `steps`'.
 """
 
@@ -14,11 +15,12 @@ from typing import Any
 
 from roots_pipeline.config import CorpusRecipe
 from roots_pipeline.core.errors import EmptyOutputError
+from roots_pipeline.core.evaluation_records import NAME as EVALUATIONS
+from roots_pipeline.core.evaluation_records import content_fingerprint
 from roots_pipeline.core.manifest import Manifest, note_history, write_manifest
 from roots_pipeline.core.progress import Progress
 from roots_pipeline.core.replay import follow
 from roots_pipeline.core.storage import (
-    fingerprint,
     is_remote,
     join,
     list_files,
@@ -56,7 +58,7 @@ class _Closing:
         """Write the manifest."""
         outcome = self.outcome
         read, results, published = outcome.read, outcome.written, outcome.published
-        self._remove_strangers(read, {name.rpartition("/")[2] for part in published for name in part["files"]})
+        self._remove_strangers(read, {name for part in published for name in part["files"]})
         table: Counter[tuple[str, str, str]] = Counter()
         sizes: Counter[tuple[str, str, str]] = Counter()
         for shard, result in zip(self.shards, results, strict=True):
@@ -78,7 +80,7 @@ class _Closing:
         config = {**self.recipe.model_dump(mode="json"), "stages": stages}
         manifest = write_manifest(
             self.folder, "corpus", config=config, inputs=inputs, counts=counts,
-            fingerprint=fingerprint({name: entry["xxh3"] for name, entry in files.items()}), files=files,
+            fingerprint=content_fingerprint(files), files=files,
         )
         note_history(self.folder, started, step="corpus", kept=counted["kept"], rejected=counted["rejected"])
         return manifest
@@ -94,10 +96,13 @@ class _Closing:
         step = "Loosen the stages of the recipe." if rows else "Check the sources: are the files empty?"
         raise EmptyOutputError(cause, where=self.folder, hint=f"{step} Set allow_empty: true if this is wanted.")
 
-    def _remove_strangers(self, read: Sequence[dict[str, Any]], pairs: set[str]) -> None:
+    def _remove_strangers(self, read: Sequence[dict[str, Any]], published: set[str]) -> None:
         """Files of shards and stages that this recipe no longer has."""
         known = {f"{shard.name}.parquet" for shard in self.shards}
         bad = {f"{shard.name}.parquet" for shard, result in zip(self.shards, read, strict=True) if result["bad"]}
+        pairs = {name.rpartition("/")[2] for name in published}
+        if EVALUATIONS not in published:
+            remove_file(join(self.folder, EVALUATIONS))
         for part, names in (("documents", known), ("rejected", known), ("quarantine", bad), ("pairs", pairs)):
             for path in list_files(join(self.folder, part), ".parquet"):
                 if path.rsplit("/", 1)[-1] not in names:

@@ -21,9 +21,12 @@ from roots_pipeline.blocks import BlockFile
 from roots_pipeline.columns import noticing_damage
 from roots_pipeline.config import CorpusRecipe
 from roots_pipeline.core.errors import SourceError
+from roots_pipeline.core.evaluation_records import NAME as EVALUATIONS
 from roots_pipeline.core.stages import Exchange, Map
 from roots_pipeline.core.storage import fingerprint, join, remove_file
 from roots_pipeline.core.tasks import Engine, Task, finished_result
+from roots_pipeline.decontamination.records import write_records
+from roots_pipeline.decontamination.stage import Decontaminate
 from roots_pipeline.inputs import hash_inputs, input_files
 from roots_pipeline.pipeline import Phase, Placed, build_phases, maps_for
 from roots_pipeline.removal import read_removal
@@ -113,10 +116,9 @@ class Schedule:
     def __call__(self, engine: Engine) -> Outcome:
         """Have all tasks done. Raises SourceError for too many bad records, and what the engine and tasks raise."""
         shards, hashes = hash_inputs(engine, self.shards, self.files, self.folder)
-        states, read = self._read(engine, shards, hashes)
+        states, read, published = self._read(engine, shards, hashes)
         self._check_bad(read)
         found: _Found | None = None
-        published: list[dict[str, Any]] = []
         for number, phase in enumerate(self.phases):
             if number > 0 and phase.measures:
                 states, _ = self._judge(engine, f"{number}-measure", states, found, phase.measures, None)
@@ -139,7 +141,8 @@ class Schedule:
         return work
 
     def _read(self, engine: Engine, shards: Sequence[Shard],
-              hashes: dict[str, str]) -> tuple[list[_State], list[dict[str, Any]]]:
+              hashes: dict[str, str]) -> tuple[list[_State], list[dict[str, Any]], list[dict[str, Any]]]:
+        """The states of all shards and the results of reading them; and what was published beside them."""
         tasks, states, work = [], [], self._work(self.phases[0].measures, None)
         for shard in shards:
             maps, reader = work[shard.source.group].maps, shard.source.reader
@@ -156,7 +159,20 @@ class Schedule:
             record = work_path(self.folder, "0-read", f"{shard.name}.json")
             tasks.append(Task(shard.name, record, mark, read_shard, arguments, shard.size))
             states.append(_State(shard, [output], mark))
-        return states, engine.run(tasks, "read and measure")
+        # In the same step, since a step more would cost a job on a cluster.
+        results = engine.run([*tasks, *self._evaluations()], "read and measure")
+        return states, results[: len(tasks)], results[len(tasks) :]
+
+    def _evaluations(self) -> list[Task]:
+        """The task that writes the records of evaluation sets, if there are any."""
+        stages = [phase.exchange.stage for phase in self.phases if phase.exchange is not None]
+        compared = [(stage.evaluations, stage.located) for stage in stages if isinstance(stage, Decontaminate)]
+        if not compared:
+            return []
+        mark = fingerprint([self.code, [[*map(asdict, evaluations), content] for evaluations, content in compared]])
+        arguments = {"stages": compared, "output": join(self.folder, EVALUATIONS)}
+        record = work_path(self.folder, "publish", "evaluations.json")
+        return [Task("evaluations", record, mark, write_records, arguments)]
 
     def _check_bad(self, read: Sequence[dict[str, Any]]) -> None:
         bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)

@@ -63,10 +63,7 @@ def load_index(evaluations: tuple[Evaluation, ...], matching: Matching, content:
     Raises SourceError for a set that cannot be read or of which no item can be looked for, StaleDataError if its files
     have changed since.
     """
-    if content_of(evaluations) != content:
-        raise StaleDataError("the files of an evaluation set have changed since this run was planned.",
-                             where=", ".join(evaluation.path for evaluation in evaluations),
-                             hint="Run the same command again.")
+    check_content(evaluations, content)
     index = build_index([(evaluation.name, read_items(evaluation)) for evaluation in evaluations], matching)
     for evaluation, tally in zip(evaluations, index.tallies, strict=True):
         if not tally.by_ngrams + tally.as_a_whole:
@@ -74,6 +71,23 @@ def load_index(evaluations: tuple[Evaluation, ...], matching: Matching, content:
                               f"short, every n-gram of {tally.too_common} is common.", where=evaluation.path,
                               hint="Name more `fields`, or change `short_minimum` or `common_items`.")
     return index
+
+
+def check_content(evaluations: Sequence[Evaluation], content: str) -> None:
+    """Raise StaleDataError if the files of the sets are not any more what `content_of` said."""
+    if content_of(evaluations) != content:
+        raise StaleDataError("the files of an evaluation set have changed since this run was planned.",
+                             where=", ".join(evaluation.path for evaluation in evaluations),
+                             hint="Run the same command again.")
+
+
+def found_as(items: Sequence[Item]) -> list[str]:
+    """What each item of a set is called where it is found: as the first of the set with the same words."""
+    read = _read([("", items)])
+    first = dict(zip(read.whole[new := _first_of_their_words(read)].tolist(),
+                     (item.id for item, own in zip(items, new.tolist(), strict=True) if own), strict=True))
+    return [first[whole] if length else item.id
+            for item, whole, length in zip(items, read.whole.tolist(), read.lengths.tolist(), strict=True)]
 
 
 def build_index(sets: Sequence[tuple[str, Sequence[Item]]], matching: Matching) -> EvaluationIndex:

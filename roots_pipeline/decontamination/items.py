@@ -1,4 +1,4 @@
-"""The files of an evaluation set become items: an id and the text of the chosen fields.
+"""The files of an evaluation set become items: an id and the text of the chosen fields, and the key of the record.
 
 Unlike a corpus, an evaluation set has to be read in full: what cannot be read would be missed in silence, so a bad
 record is an error (SourceError) that names the file, the record and the fields there are.
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roots_pipeline.core.errors import SourceError
+from roots_pipeline.core.evaluation_records import record_key
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.decontamination.datasets_library import find_layout, rows_of
 from roots_pipeline.decontamination.evaluations import Evaluation
@@ -23,7 +24,7 @@ from roots_pipeline.sources.files import open_input, relative_name
 from roots_pipeline.sources.lines import split_lines
 
 _BOM = b"\xef\xbb\xbf"
-_ROWS = 1000
+_ROWS, _BATCH_BYTES = 1000, 16 << 20
 
 
 class Item(NamedTuple):
@@ -33,30 +34,63 @@ class Item(NamedTuple):
     text: str
 
 
+class _Record(NamedTuple):
+    """A record as it stands in a file, what it is called without an id, and where it is."""
+
+    values: Mapping[str, Any]
+    place: str
+    where: str
+
+
 def read_items(evaluation: Evaluation) -> list[Item]:
-    """All items of a set, in order of files and records. Raises SourceError; a set without items is an error, too."""
+    """All items of a set, in order of files and records. Raises SourceError; a set without items is an error, too.
+
+    No two have one id: of several records with the same id the first has it, the others are called by their place.
+    """
+    return [item for item, _ in _read(evaluation, whole=False)]
+
+
+def read_keyed_items(evaluation: Evaluation) -> list[tuple[Item, bytes]]:
+    """The same, each with the key of its record (`core.evaluation_records`), for which records are read whole."""
+    return _read(evaluation, whole=True)
+
+
+def _read(evaluation: Evaluation, *, whole: bool) -> list[tuple[Item, bytes]]:
+    read: list[tuple[Item, bytes]] = []
+    taken: set[str] = set()
+    for record in _records(evaluation, whole=whole):
+        item = _item(evaluation, record)
+        if item.id in taken:
+            item = item._replace(id=record.place)
+        taken.add(item.id)
+        read.append((item, record_key(record.values) if whole else b""))
+    if not any(item.text.strip() for item, _ in read):
+        found = f"none of its {len(read)} records has text in {_quoted(evaluation.fields)}" if read else "no record"
+        raise SourceError(f"evaluation set '{evaluation.name}' is empty: {found}.", where=evaluation.path,
+                          hint="Check `path` and `fields`, or remove the set from the recipe.")
+    return read
+
+
+def _records(evaluation: Evaluation, *, whole: bool) -> Iterator[_Record]:
+    """All records of a set. `whole`: with all columns of Parquet files, not only those that make an item."""
     if evaluation.is_of_the_library:
-        items = list(_read_layout(evaluation))
+        yield from _read_layout(evaluation)
     elif evaluation.is_saved:
-        items = list(_read_dataset(evaluation))
+        yield from _read_dataset(evaluation)
     else:
         if evaluation.splits or evaluation.config:
             raise SourceError(f"evaluation set '{evaluation.name}' has no splits and no configurations, because it is "
                               "no Hugging Face dataset.", where=evaluation.path,
                               hint="Remove `splits` and `config`, or name its files in `path`.")
-        items = [item for file in evaluation.files() for item in _read_file(evaluation, file.path)]
-    if not any(item.text.strip() for item in items):
-        found = f"none of its {len(items)} records has text in {_quoted(evaluation.fields)}" if items else "no record"
-        raise SourceError(f"evaluation set '{evaluation.name}' is empty: {found}.", where=evaluation.path,
-                          hint="Check `path` and `fields`, or remove the set from the recipe.")
-    return items
+        for file in evaluation.files():
+            yield from _read_file(evaluation, file.path, whole)
 
 
-def _read_file(evaluation: Evaluation, path: str) -> Iterator[Item]:
-    records = _parquet(evaluation, path) if path.endswith((".parquet", ".pq")) else _json_lines(path)
+def _read_file(evaluation: Evaluation, path: str, whole: bool) -> Iterator[_Record]:
+    is_parquet = path.endswith((".parquet", ".pq"))
     name = relative_name(path, evaluation.path)
-    for number, record in records:
-        yield _item(evaluation, record, name, number, f"{path}:{number}")
+    for number, record in _parquet(evaluation, path, whole) if is_parquet else _json_lines(path):
+        yield _Record(record, f"{name}:{number}", f"{path}:{number}")
 
 
 def _json_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -76,15 +110,15 @@ def _json_lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, record
 
 
-def _parquet(evaluation: Evaluation, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet(evaluation: Evaluation, path: str, whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     with open_input(path) as handle:
         try:
             file = pq.ParquetFile(handle)
             names = file.schema_arrow.names
             wanted = {field.split(".")[0] for field in evaluation.fields} | {evaluation.id_field, *evaluation.fields}
+            columns = [name for name in names if whole or name in wanted]
             number = 0
-            for batch in file.iter_batches(_ROWS, columns=[name for name in names if name in wanted],
-                                           use_threads=False):
+            for batch in file.iter_batches(_rows_at_once(file.metadata), columns=columns, use_threads=False):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, {**dict.fromkeys(names), **record}  # messages name all columns
@@ -92,7 +126,14 @@ def _parquet(evaluation: Evaluation, path: str) -> Iterator[tuple[int, dict[str,
             raise _unreadable(path, f"not a whole Parquet file ({str(error)[:200]})") from error
 
 
-def _read_dataset(evaluation: Evaluation) -> Iterator[Item]:
+def _rows_at_once(file: pq.FileMetaData) -> int:
+    """Few where rows are large: a set with pictures has megabytes in each."""
+    size: int = sum(file.row_group(number).total_byte_size for number in range(file.num_row_groups))
+    fitting: int = _BATCH_BYTES * file.num_rows // max(1, size)
+    return max(1, min(_ROWS, fitting))
+
+
+def _read_dataset(evaluation: Evaluation) -> Iterator[_Record]:
     import datasets  # takes seconds, and only this kind of path needs it
 
     try:
@@ -103,10 +144,10 @@ def _read_dataset(evaluation: Evaluation) -> Iterator[Item]:
     for name in _chosen(evaluation, list(splits)):
         for number, record in enumerate(splits[name].with_format(None), 1):
             place = f"{name}:{number}" if name else str(number)
-            yield _item(evaluation, record, name or "rows", number, f"{evaluation.path}:{place}")
+            yield _Record(record, f"{name or 'rows'}:{number}", f"{evaluation.path}:{place}")
 
 
-def _read_layout(evaluation: Evaluation) -> Iterator[Item]:
+def _read_layout(evaluation: Evaluation) -> Iterator[_Record]:
     layout = find_layout(evaluation.path, evaluation.config, evaluation.revision)
     for split in _chosen(evaluation, list(layout.splits)):
         number = 0
@@ -114,7 +155,7 @@ def _read_layout(evaluation: Evaluation) -> Iterator[Item]:
             try:
                 for record in rows_of(layout, file):
                     number += 1
-                    yield _item(evaluation, record, split, number, f"{file}:{number}")
+                    yield _Record(record, f"{split}:{number}", f"{file}:{number}")
             except SourceError:
                 raise
             except Exception as error:  # the library lets through what any of its parsers raises
@@ -130,11 +171,12 @@ def _chosen(evaluation: Evaluation, splits: Sequence[str]) -> Sequence[str]:
     return evaluation.splits or splits
 
 
-def _item(evaluation: Evaluation, record: Mapping[str, Any], file: str, number: int, where: str) -> Item:
-    texts = [text for field in evaluation.fields for text in _strings(_value(record, field, where), field, where)]
-    name = record.get(evaluation.id_field)
+def _item(evaluation: Evaluation, record: _Record) -> Item:
+    values, where = record.values, record.where
+    texts = [text for field in evaluation.fields for text in _strings(_value(values, field, where), field, where)]
+    name = values.get(evaluation.id_field)
     usable = isinstance(name, str | int) and not isinstance(name, bool) and name != ""
-    return Item(str(name) if usable else f"{file}:{number}", "\n".join(texts))
+    return Item(str(name) if usable else record.place, "\n".join(texts))
 
 
 def _value(record: Mapping[str, Any], field: str, where: str) -> Any:

@@ -19,16 +19,15 @@ import zstandard
 
 from mixtures.lock import NAME, FileFacts, GroupFacts, Lock, write_lock
 from roots_pipeline.config import load_corpus_recipe
+from roots_pipeline.core.evaluation_records import NAME as EVALUATIONS
+from roots_pipeline.core.evaluation_records import record_key
 from roots_pipeline.core.manifest import read_manifest
 from roots_pipeline.core.progress import Progress
-from roots_pipeline.decontamination.evaluations import Evaluation, content_of
-from roots_pipeline.decontamination.items import read_items as items_of_the_corpus
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
 from tests.decontamination.test_stage import FILLER, QUESTION
 from train.evaluation.contamination import Contamination, Trained, contamination
-from train.evaluation.evaluation_sets import EvaluationSet, Stage, as_key, records_of
 from train.evaluation.scores import as_text, scores_of
 from train.evaluation.tasks import Item, TaskConfig, read_items
 
@@ -95,10 +94,10 @@ def note_corpus(run: Path, fingerprint: str | None = None) -> None:
     )
 
 
-def task(file: Path, **more: Any) -> tuple[TaskConfig, Path, list[Item]]:
+def task(file: Path, **more: Any) -> tuple[TaskConfig, list[Item]]:
     settings = {"name": file.stem, "kind": "text", "file": file.name, "context": "{text}", **more}
     config = TaskConfig.model_validate(settings)
-    return config, file, read_items(config, file.parent)
+    return config, read_items(config, file.parent)
 
 
 def known(folder: Path, file: Path, **more: Any) -> Contamination:
@@ -139,9 +138,14 @@ def test_found_items_of_a_folder_without_ids(made: Path, tmp_path: Path) -> None
     assert known(made, renamed, evaluation="spread") == found
 
 
-def test_a_set_is_found_by_its_file_too(made: Path) -> None:
+def test_a_set_is_found_by_its_records_too(made: Path, tmp_path: Path) -> None:
+    """Most of the lines decide, and the file may be a copy under another name."""
     found = contamination(Trained(made), *task(made / "tower.jsonl", name="clock"))
     assert isinstance(found, Contamination) and found.evaluation == "tower"
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_bytes(lines([TOWER[0], *SPREAD[:2], {"text": "new"}]))
+    found = known(made, mixed)
+    assert (found.evaluation, found.searched, found.found) == ("spread", 2, (2,))
 
 
 def test_the_review_tells_what_cannot_be_found(made: Path) -> None:
@@ -177,22 +181,26 @@ def test_another_corpus_than_the_model_was_trained_on(made: Path, tmp_path: Path
     assert "what the weights that it began with had seen is unknown" in found.sentence(3)
 
 
-def test_changed_or_missing_evaluation_sets(made: Path, tmp_path: Path) -> None:
+def test_sets_are_not_read_again(made: Path, tmp_path: Path) -> None:
+    """The corpus tells all, wherever the files of the sets are by now; without its file nothing is known."""
     copy = tmp_path / "copy"
     shutil.copytree(made, copy)
     manifest = copy / "corpus" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(str(made), str(copy)))
-    assert known(copy, copy / "tower.jsonl").found
-    with (copy / "tower.jsonl").open("ab") as file:
-        file.write(b'{"text": "one more"}\n')
-    assert "have changed since the corpus was compared" in reason(copy, copy / "tower.jsonl")
-    shutil.rmtree(copy / "spread")
-    (tmp_path / "spread.jsonl").write_bytes(lines(SPREAD))
-    assert "spread (" in (found := reason(copy, tmp_path / "spread.jsonl")) and "not in files" in found
+    manifest.write_text(manifest.read_text().replace(str(made), "s3://somewhere/else"))
+    expected = known(made, made / "tower.jsonl")
+    assert known(copy, made / "tower.jsonl") == expected
     facts = orjson.loads(manifest.read_bytes())
+    (copy / "corpus" / EVALUATIONS).write_bytes(b"PAR1 cut")
+    again = f"{EVALUATIONS} is not what the corpus step wrote; run the corpus step again"
+    assert reason(copy, made / "tower.jsonl") == again
+    (copy / "corpus" / EVALUATIONS).unlink()
+    assert reason(copy, made / "tower.jsonl") == again
+    del facts["files"][EVALUATIONS]
+    manifest.write_bytes(orjson.dumps(facts))
+    assert "made before" in (found := reason(copy, made / "tower.jsonl")) and "run the corpus step again" in found
     facts["config"]["stages"] = []
     manifest.write_bytes(orjson.dumps(facts))
-    assert "not compared with any evaluation set" in reason(copy, copy / "tower.jsonl")
+    assert "not compared with any evaluation set" in reason(copy, made / "tower.jsonl")
 
 
 def test_damaged_documents(made: Path, tmp_path: Path) -> None:
@@ -201,22 +209,6 @@ def test_damaged_documents(made: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "corpus" / "rejected").glob("*.parquet"):
         path.write_bytes(b"PAR1 cut")
     assert "the corpus cannot be read" in reason(tmp_path, made / "tower.jsonl")
-
-
-@pytest.mark.parametrize(
-    "path", ["spread", "spread/", "spread/[ab]*.jsonl*", "spread/**/*.parquet", "tower.jsonl", "package://sample/eval"]
-)
-def test_records_are_called_as_the_corpus_step_calls_them(
-    made: Path, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fingerprint and ids of every kind of path, relative ones too, against the code that made the corpus."""
-    monkeypatch.chdir(made)
-    for given in (path, path if "://" in path else str(made / path)):
-        theirs = Evaluation("one", given)
-        own = EvaluationSet("one", given, "id", "drop", False)
-        found = records_of(Stage((own,), content_of([theirs])), own)
-        ids = {one for names in found.values() for one in names}
-        assert ids == {one.id for one in items_of_the_corpus(theirs)} and ids
 
 
 def test_scores_without_the_found_items_are_those_of_the_others() -> None:
@@ -243,5 +235,7 @@ def test_table_for_people(made: Path) -> None:
 
 
 def test_records_that_say_the_same_are_equal() -> None:
-    assert as_key({"b": 1, "a": "é"}) == as_key(json.loads('{"a": "\\u00e9", "b": 1}')) != as_key({"a": "é"})
+    same = json.loads('{"a": "\\u00e9", "b": 1}')
+    assert record_key({"b": 1, "a": "é"}) == record_key(same) != record_key({"a": "é"})
+    assert len(record_key({})) == 16
     assert replace(Item("", (), (), 0), record=b"x").record == b"x"

@@ -1,14 +1,15 @@
 """What the corpus of a run is known to hold of a task's items.
 
 Goes in: the corpus that a model was trained on, compared with evaluation sets by the stage `decontaminate`, and a task
-whose lines are records of one of them. Comes out: which items were found. What cannot be known is said to be unknown,
-with the reason: an item that was never looked for is not clean.
+whose lines are records of one of them. The corpus step has written which record is which item of which set
+(`core.evaluation_records`). Comes out: which items were found. What cannot be known is said to be unknown, with the
+reason: an item that was never looked for is not clean.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +21,9 @@ import pyarrow.parquet as pq
 
 from mixtures.lock import NAME, read_lock
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
+from roots_pipeline.core.evaluation_records import find_records
 from roots_pipeline.core.manifest import Manifest, read_manifest
 from roots_pipeline.core.storage import read_json
-from train.evaluation.evaluation_sets import EvaluationSet, Stage, files_of, records_of, stages_of
 from train.evaluation.tasks import Item, TaskConfig
 
 _FOUND = "contamination_items"  # column of a document: the items it holds
@@ -55,7 +56,7 @@ class Contamination:
     searched: int  # items of the task that were looked for
     found: tuple[int, ...]
     documents: int  # that hold an item of the set
-    action: str  # what became of these documents
+    action: str  # what became of these documents; of a set that several stages have, all that they do
     unsearchable: int | None  # items of the set that are too short or too common to be found; None: no review tells
     origin: str | None = None  # hash of the weights that the model began with; nobody knows what these had seen
 
@@ -80,7 +81,8 @@ class Contamination:
         text = f"{len(self.found)} of {searched} items found in the corpus"
         if self.found:
             share = len(self.found) / self.searched
-            text += f" ({share:.1%}); documents that hold items of this set were {_DONE[self.action]}"
+            done = " or ".join(_DONE[action] for action in self.action.split(", "))
+            text += f" ({share:.1%}); documents that hold items of this set were {done}"
         if self.unsearchable:
             text += f"; of the set {self.unsearchable} are too short or too common to be found"
         if self.origin:
@@ -88,21 +90,21 @@ class Contamination:
         return text
 
 
-def contamination(trained: Trained | None, task: TaskConfig, file: Path, items: Sequence[Item]) -> Contamination | str:
-    """What is known of a task's items (`file` holds them), or why nothing is.
+def contamination(trained: Trained | None, task: TaskConfig, items: Sequence[Item]) -> Contamination | str:
+    """What is known of a task's items, or why nothing is.
 
-    The set is the one that the task's `evaluation` names, else the one of the task's name, else the one of this file.
+    The set is the one that the task's `evaluation` names, else the one of the task's name, else the one that most of
+    its items are records of.
     """
     if trained is None:
         return "no run, so nobody knows what the model was trained on"
     try:
         corpus = trained.corpus
         manifest = read_manifest(str(corpus))
-        stages = stages_of(manifest.config)
-        if not stages:
+        sets = _sets_of(manifest)
+        if not sets:
             return "the corpus was not compared with any evaluation set"
-        stage, own = _set_of(stages, task, file)
-        ids = records_of(stage, own)
+        own, ids = _set_of(sets, find_records(str(corpus), manifest, [item.record for item in items]), task, items)
         held = _held(corpus, manifest.fingerprint)
     except RootbloomError as error:
         return error.message.rstrip(".")
@@ -111,27 +113,51 @@ def contamination(trained: Trained | None, task: TaskConfig, file: Path, items: 
     places = [ids.get(item.record) for item in items]
     searched = sum(one is not None for one in places)
     if not searched:
-        return f"none of its lines is a record of the evaluation set {own.name}"
-    documents, hits = held.get(own.name, (0, frozenset()))
-    found = tuple(number for number, one in enumerate(places) if one is not None and not hits.isdisjoint(one))
-    unsearchable = _unsearchable(corpus, manifest, own.name)
-    return Contamination(own.name, searched, found, documents, own.action, unsearchable, trained.origin)
+        return f"none of its lines is a record of the evaluation set {own}"
+    documents, hits = held.get(own, (0, frozenset()))
+    found = tuple(number for number, one in enumerate(places) if one in hits)
+    unsearchable = _unsearchable(corpus, manifest, own)
+    return Contamination(own, searched, found, documents, sets[own].action, unsearchable, trained.origin)
 
 
-def _set_of(stages: list[Stage], task: TaskConfig, file: Path) -> tuple[Stage, EvaluationSet]:
-    known = [(stage, one) for stage in stages for one in stage.sets]
-    for stage, one in known:
-        if one.name == (task.evaluation or task.name):
-            return stage, one
-    names = ", ".join(one.name for _, one in known)
-    if task.evaluation is None:
-        for stage, one in known:
-            with suppress(StaleDataError):
-                if any(path.samefile(file) for _, path in files_of(one)):
-                    return stage, one
-    raise StaleDataError(
-        f"the corpus was not compared with a set called {task.evaluation or task.name} (its sets: {names})."
-    )
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What the manifest says of a set. `one`: all stages that have a set of this name mean the same one."""
+
+    action: str
+    one: bool
+
+
+def _sets_of(manifest: Manifest) -> dict[str, _Compared]:
+    """The sets that a corpus was compared with, by name, in order of stages."""
+    settings: dict[str, list[tuple[str, Any]]] = {}
+    for entry in manifest.config.get("stages", []):
+        if entry.get("stage") == "decontaminate":
+            for given in entry["evaluations"]:
+                settings.setdefault(given["name"], []).append((entry["action"], given))
+    sets = {}
+    for name, stages in settings.items():
+        actions = dict.fromkeys(action for action, _ in stages)
+        sets[name] = _Compared(", ".join(actions), all(given == stages[0][1] for _, given in stages))
+    return sets
+
+
+def _set_of(
+    sets: dict[str, _Compared], records: Sequence[tuple[str, str, bytes]], task: TaskConfig, items: Sequence[Item]
+) -> tuple[str, dict[bytes, str]]:
+    """The set that a task is of, and what it calls the records among the task's lines. Raises StaleDataError."""
+    ids: dict[str, dict[bytes, str]] = {name: {} for name in sets}
+    for name, item, record in records:
+        ids[name][record] = item
+    own = task.evaluation or task.name
+    if own not in sets and task.evaluation is None:
+        held = Counter(name for item in items for name, of_set in ids.items() if item.record in of_set)
+        own = max(sets, key=lambda name: held[name]) if held else own
+    if own not in sets:
+        raise StaleDataError(f"the corpus was not compared with a set called {own} (its sets: {', '.join(sets)}).")
+    if not sets[own].one:
+        raise StaleDataError(f"stages of the corpus have different sets called {own}, so nobody knows which was found.")
+    return own, ids[own]
 
 
 @lru_cache(maxsize=1)

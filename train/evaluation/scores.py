@@ -73,7 +73,7 @@ def evaluate(model: Path, file: Path, length: int, batch: int = 16, trained: Tra
     """
     tasks = read_tasks(file)
     items = {task.name: read_items(task, file.parent) for task in tasks}  # mistakes are found before time is spent
-    known = {task.name: contamination(trained, task, file.parent / task.file, items[task.name]) for task in tasks}
+    known = {task.name: contamination(trained, task, items[task.name]) for task in tasks}
     loaded, words = load_model(model), _words_of(model)
     scorer = Scorer(loaded, len(words.tokenizer), batch)
     results: dict[str, Any] = {}

@@ -24,9 +24,9 @@ import yaml
 from pydantic import NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from roots_pipeline.core.errors import RecipeError, SourceError
+from roots_pipeline.core.evaluation_records import record_key
 from roots_pipeline.core.recipe import nearest
 from roots_pipeline.core.yaml_hints import parse_yaml
-from train.evaluation.evaluation_sets import as_key
 from train.settings import Strict
 
 TASKS = Path(__file__).parents[1] / "tasks"
@@ -49,7 +49,7 @@ class TaskConfig(Strict):
     shots: NonNegativeInt = 0
     between: str = "\n\n"  # between examples
     limit: PositiveInt | None = None
-    evaluation: str | None = None  # the corpus' evaluation set that its lines are of; null: by name, else by file
+    evaluation: str | None = None  # the corpus' evaluation set that its lines are of; null: by name, else by lines
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -76,7 +76,7 @@ class Item:
     continuations: tuple[str, ...]
     lengths: tuple[int, ...]  # characters of each choice without what joins it
     answer: int
-    record: bytes = b""  # the line that it was made of, see train.evaluation.evaluation_sets
+    record: bytes = b""  # the line that it was made of, see roots_pipeline.core.evaluation_records
 
 
 def find_tasks(name: str) -> Path:
@@ -125,7 +125,7 @@ def read_items(task: TaskConfig, folder: Path) -> list[Item]:
     before, items = task.description + shown, []
     for line, where in _lines(folder / task.file, task.limit):
         one = _item(task, line, where)
-        items.append(replace(one, context=before + one.context, record=as_key(line)))
+        items.append(replace(one, context=before + one.context, record=record_key(line)))
     if not items:
         raise SourceError("there is no line in it.", where=str(folder / task.file))
     return items
