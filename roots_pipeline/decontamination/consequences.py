@@ -54,21 +54,27 @@ def contaminations(findings: pa.Table, first_row: int) -> dict[int, Contaminatio
 def similar_documents(
     batch: pa.RecordBatch, index: EvaluationIndex, column: str, threshold: float
 ) -> dict[int, Contamination]:
-    """The rows whose similarity, which the scan measured, is above the threshold; `column` has the item of each."""
-    similar = kept(batch) & (batch.column(OVERLAP).to_numpy(zero_copy_only=False) > threshold)
-    return {row: Contamination([index.name(batch.column(column)[row].as_py()[0])], _NOTHING)
-            for row in np.flatnonzero(similar).tolist()}
+    """The rows whose similarity is above the threshold; `column` has item and similarity of each, as the scan left it.
+
+    The measure would not do: it may be that of another stage.
+    """
+    found = {}
+    for row in np.flatnonzero(kept(batch) & batch.column(column).is_valid().to_numpy(zero_copy_only=False)).tolist():
+        item, similarity = batch.column(column)[row].as_py()
+        if np.int64(similarity).view(np.float64) > threshold:
+            found[row] = Contamination([index.name(item)], _NOTHING)
+    return found
 
 
 def with_measures(
     batch: pa.RecordBatch, largest: Mapping[int, float], found: Mapping[int, Contamination]
 ) -> pa.RecordBatch:
-    """Note overlaps and contaminating items."""
+    """Note overlaps and contaminating items, in front of those that an earlier stage has noted."""
     overlaps, items = batch.column(OVERLAP).to_pylist(), batch.column(ITEMS).to_pylist()
     for row, overlap in largest.items():
-        overlaps[row] = overlap
+        overlaps[row] = max(overlap, overlaps[row]) if items[row] else overlap
     for row, contamination in found.items():
-        items[row] = contamination.items
+        items[row] = list(dict.fromkeys([*contamination.items, *(items[row] or ())]))
     return with_columns(batch, {OVERLAP: pa.array(overlaps, pa.float64()), ITEMS: pa.array(items, NAMES)})
 
 

@@ -32,7 +32,8 @@ FOUND, NAMES = pa.list_(pa.int64()), pa.list_(pa.string())
 class ContaminationScan(Map):
     """Adds the column `column`: ids of the n-grams found, and -1 - number for each short item; null if there are none.
 
-    With the rule `jaccard` the measure is final here, and the item found is the most similar one.
+    With the rule `jaccard` the column has the most similar item, and the similarity as the bits of a float: both are
+    final here. What an earlier stage has noted in the measures stays.
     """
 
     name: ClassVar[str] = "contamination_scan"
@@ -51,7 +52,10 @@ class ContaminationScan(Map):
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         found: list[Ints | None] = [None] * batch.num_rows
-        overlaps, names = np.zeros(batch.num_rows), pa.nulls(batch.num_rows, NAMES)
+        names = batch.column(ITEMS) if ITEMS in batch.schema.names else pa.nulls(batch.num_rows, NAMES)
+        overlaps = np.zeros(batch.num_rows)
+        if OVERLAP in batch.schema.names:
+            overlaps = batch.column(OVERLAP).to_numpy(zero_copy_only=False).copy()
         wanted = kept(batch)
         if wanted.any():  # to plan a run, stages are asked what they make of no documents: no index is built for that
             self._scan(batch.column("text"), wanted, found, overlaps)
@@ -65,10 +69,11 @@ class ContaminationScan(Map):
             found[row] = here = different(whats)
             grams = here[here >= 0]
             if self.matching.rule == "overlap":
-                overlaps[row] = weigh(index, grams).overlaps.max(initial=0)
+                overlap = weigh(index, grams).overlaps.max(initial=0)
             else:
-                item, overlaps[row] = best_jaccard(index, grams, _count_grams(index, text, row))
-                found[row] = np.array([item])
+                item, overlap = best_jaccard(index, grams, _count_grams(index, text, row))
+                found[row] = np.array([item, np.float64(overlap).view(np.int64)])
+            overlaps[row] = max(overlaps[row], overlap)
 
 
 def find_hits(index: EvaluationIndex, text: pa.Array, wanted: Bools) -> Hits:
