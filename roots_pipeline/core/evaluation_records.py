@@ -24,6 +24,7 @@ from roots_pipeline.core.manifest import Manifest
 from roots_pipeline.core.storage import fingerprint, hash_file, join, open_read
 
 NAME = "evaluations.parquet"
+MOST_ITEMS = 1000  # that a stage notes beside a document
 RECORDS = pa.schema([
     pa.field("set", pa.string(), nullable=False),
     pa.field("item", pa.string(), nullable=False),

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from roots_pipeline.core.documents import kept, text_buffers, with_columns
+from roots_pipeline.core.evaluation_records import MOST_ITEMS
 from roots_pipeline.decontamination.cutting import Span, count_words, cut
 from roots_pipeline.decontamination.index import EvaluationIndex, Ints
 from roots_pipeline.decontamination.scanning import ITEMS, NAMES, OVERLAP, find_hits
 
 VERDICT = "contaminated"
 _NOTHING = np.empty(0, np.int64)
-_MOST_ITEMS = 1000  # that a document names
 
 
 class Contamination(NamedTuple):
@@ -47,7 +47,7 @@ def contaminations(findings: pa.Table, first_row: int) -> dict[int, Contaminatio
     for row, lines in own.items():
         lines.sort(key=lambda line: (-line["overlap"], -line["words"], line["item"]))
         hits = np.unique([hit for line in lines for hit in line["found"]])
-        found[row] = Contamination([line["cause"] for line in lines[:_MOST_ITEMS]], hits)
+        found[row] = Contamination([line["cause"] for line in lines[:MOST_ITEMS]], hits)
     return found
 
 

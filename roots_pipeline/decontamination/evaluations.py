@@ -37,7 +37,8 @@ class Evaluation:
                 which `splits` or `config` is given, is opened by the library `datasets`
     `fields`    names of the fields that hold an item's text, in order; `answers.text` is a field inside a field. A list
                 of strings counts as its strings, one after the other
-    `id_field`  the field that names an item; without it an item is called `<file>:<record>`
+    `id_field`  the field that names an item; without it, and if an earlier record has the same id, an item is called
+                `<file>:<record>`
     `splits`    of a Hugging Face dataset with several: the ones to read (default all)
     `config`    of a Hugging Face dataset with several configurations: the one to read
     `revision`  of a dataset of the Hub: a commit, tag or branch

@@ -27,7 +27,7 @@ from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.engines.local import LocalEngine
 from roots_pipeline.run import run_corpus
 from tests.decontamination.test_stage import FILLER, QUESTION
-from train.evaluation.contamination import Contamination, Trained, contamination
+from train.evaluation.contamination import Contamination, Trained, _held, contamination
 from train.evaluation.scores import as_text, scores_of
 from train.evaluation.tasks import Item, TaskConfig, read_items
 
@@ -201,6 +201,71 @@ def test_sets_are_not_read_again(made: Path, tmp_path: Path) -> None:
     facts["config"]["stages"] = []
     manifest.write_bytes(orjson.dumps(facts))
     assert "not compared with any evaluation set" in reason(copy, made / "tower.jsonl")
+
+
+def other_corpus(folder: Path, stages: list[dict[str, Any]], *sources: dict[str, Any]) -> Path:
+    """A run with a corpus of the same documents and other stages."""
+    page = {"name": "pages", "kind": "jsonl", "path": str(folder / "documents.jsonl"), "language": "en"}
+    (folder / "recipe.yaml").write_text(yaml.safe_dump({"corpus": {"sources": [page, *sources], "stages": stages}}))
+    with LocalEngine(1, Progress(quiet=True)) as engine:
+        recipe = load_corpus_recipe(str(folder / "recipe.yaml"))
+        run_corpus(recipe, str(folder / "corpus"), engine, Progress(quiet=True))
+    note_corpus(folder)
+    return folder
+
+
+@pytest.fixture
+def inputs(made: Path, tmp_path: Path) -> Path:
+    for name in ("documents.jsonl", "tower.jsonl"):
+        shutil.copy(made / name, tmp_path / name)
+    return tmp_path
+
+
+def decontaminate(*evaluations: tuple[str, Path], **settings: Any) -> dict[str, Any]:
+    sets = [{"name": name, "path": str(path)} for name, path in evaluations]
+    return {"stage": "decontaminate", "evaluations": sets, **settings}
+
+
+def test_items_with_the_same_words_are_found_together(inputs: Path) -> None:
+    """The corpus names the first of them; ids that records share are no names."""
+    records = [TOWER[0], {"id": "t1", "text": BARGE + " again and never more"}, {"id": "t9", "text": CLOCK.upper()}]
+    (inputs / "tower.jsonl").write_bytes(lines(records))
+    found = known(other_corpus(inputs, [decontaminate(("tower", inputs / "tower.jsonl"))]), inputs / "tower.jsonl")
+    assert (found.searched, found.documents) == (3, 3) and set(found.found) == {0, 1, 2}
+    (inputs / "documents.jsonl").write_bytes(lines([{"id": "one", "text": CLOCK}, {"id": "two", "text": FILLER}]))
+    found = known(other_corpus(inputs, [decontaminate(("tower", inputs / "tower.jsonl"))]), inputs / "tower.jsonl")
+    assert (found.searched, found.documents, found.found) == (3, 1, (0, 2))
+
+
+def test_a_set_of_two_stages(inputs: Path) -> None:
+    """The same set in both is one set; different ones under one name are none that anything is known of."""
+    own, same = inputs / "tower.jsonl", ("tower", inputs / "tower.jsonl")
+    stages = [decontaminate(same, action="report"), decontaminate(same, rule="jaccard", threshold=0.1)]
+    found = known(other_corpus(inputs, stages), own)
+    assert found.action == "report, drop" and 0 in found.found and "were kept or dropped" in found.sentence(3)
+    (inputs / "barge.jsonl").write_bytes(lines([{"id": "t1", "text": BARGE}]))
+    stages[1] = decontaminate(("tower", inputs / "barge.jsonl"))
+    assert "different sets called tower" in reason(other_corpus(inputs, stages), own)
+
+
+def test_groups_that_were_not_compared_are_named(inputs: Path) -> None:
+    code = {"name": "code", "kind": "jsonl", "path": str(inputs / "documents.jsonl"), "language": "en", "group": "code"}
+    run = other_corpus(inputs, [decontaminate(("tower", inputs / "tower.jsonl"), groups=["web"])], code)
+    found = known(run, inputs / "tower.jsonl")
+    assert found.facts(3)["not_compared"] == ["code"]
+    assert "documents of code were not compared with it" in found.sentence(3)
+
+
+def test_a_document_that_holds_more_items_than_it_names(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (inputs / "tower.jsonl").write_bytes(lines([TOWER[0], {"id": "t4", "text": BARGE}, {"id": "t5", "text": QUESTION}]))
+    (inputs / "documents.jsonl").write_bytes(lines([{"id": "one", "text": f"{CLOCK}\n{BARGE}"},
+                                                    {"id": "two", "text": FILLER}]))
+    run = other_corpus(inputs, [decontaminate(("tower", inputs / "tower.jsonl"))])
+    assert len(known(run, inputs / "tower.jsonl").found) == 2
+    _held.cache_clear()
+    monkeypatch.setattr("train.evaluation.contamination.MOST_ITEMS", 2)
+    assert "holds 2 items or more and names no others" in reason(run, inputs / "tower.jsonl")
+    _held.cache_clear()
 
 
 def test_damaged_documents(made: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from mixtures.lock import NAME, read_lock
 from roots_pipeline.core.errors import RootbloomError, StaleDataError
-from roots_pipeline.core.evaluation_records import find_records
+from roots_pipeline.core.evaluation_records import MOST_ITEMS, find_records
 from roots_pipeline.core.manifest import Manifest, read_manifest
 from roots_pipeline.core.storage import read_json
 from train.evaluation.tasks import Item, TaskConfig
@@ -58,6 +58,7 @@ class Contamination:
     documents: int  # that hold an item of the set
     action: str  # what became of these documents; of a set that several stages have, all that they do
     unsearchable: int | None  # items of the set that are too short or too common to be found; None: no review tells
+    not_compared: tuple[str, ...] = ()  # groups of sources that no stage with the set works on
     origin: str | None = None  # hash of the weights that the model began with; nobody knows what these had seen
 
     def facts(self, items: int) -> dict[str, Any]:
@@ -72,6 +73,7 @@ class Contamination:
             "documents": self.documents,
             "action": self.action,
             "unsearchable": self.unsearchable,
+            "not_compared": list(self.not_compared),
             "origin": self.origin,
         }
 
@@ -85,6 +87,8 @@ class Contamination:
             text += f" ({share:.1%}); documents that hold items of this set were {done}"
         if self.unsearchable:
             text += f"; of the set {self.unsearchable} are too short or too common to be found"
+        if self.not_compared:
+            text += f"; documents of {', '.join(self.not_compared)} were not compared with it"
         if self.origin:
             text += "; what the weights that it began with had seen is unknown"
         return text
@@ -105,7 +109,7 @@ def contamination(trained: Trained | None, task: TaskConfig, items: Sequence[Ite
         if not sets:
             return "the corpus was not compared with any evaluation set"
         own, ids = _set_of(sets, find_records(str(corpus), manifest, [item.record for item in items]), task, items)
-        held = _held(corpus, manifest.fingerprint)
+        held, crowded = _held(corpus, manifest.fingerprint)
     except RootbloomError as error:
         return error.message.rstrip(".")
     except (OSError, pa.ArrowException) as error:
@@ -116,8 +120,11 @@ def contamination(trained: Trained | None, task: TaskConfig, items: Sequence[Ite
         return f"none of its lines is a record of the evaluation set {own}"
     documents, hits = held.get(own, (0, frozenset()))
     found = tuple(number for number, one in enumerate(places) if one in hits)
+    if crowded and len(found) < searched:
+        return f"a document holds {MOST_ITEMS} items or more and names no others, so which were not found is unknown"
     unsearchable = _unsearchable(corpus, manifest, own)
-    return Contamination(own, searched, found, documents, sets[own].action, unsearchable, trained.origin)
+    apart = sets[own].not_compared
+    return Contamination(own, searched, found, documents, sets[own].action, unsearchable, apart, trained.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +133,24 @@ class _Compared:
 
     action: str
     one: bool
+    not_compared: tuple[str, ...]  # groups of sources
 
 
 def _sets_of(manifest: Manifest) -> dict[str, _Compared]:
     """The sets that a corpus was compared with, by name, in order of stages."""
-    settings: dict[str, list[tuple[str, Any]]] = {}
+    groups = sorted({source["group"] for source in manifest.config.get("sources", [])})
+    stages: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for entry in manifest.config.get("stages", []):
         if entry.get("stage") == "decontaminate":
             for given in entry["evaluations"]:
-                settings.setdefault(given["name"], []).append((entry["action"], given))
+                stages.setdefault(given["name"], []).append((entry, given))
     sets = {}
-    for name, stages in settings.items():
-        actions = dict.fromkeys(action for action, _ in stages)
-        sets[name] = _Compared(", ".join(actions), all(given == stages[0][1] for _, given in stages))
+    for name, own in stages.items():
+        actions = dict.fromkeys(entry["action"] for entry, _ in own)
+        one = all(given == own[0][1] for _, given in own)
+        compared = {group for entry, _ in own for group in entry.get("groups") or groups}
+        apart = tuple(group for group in groups if group not in compared)
+        sets[name] = _Compared(", ".join(actions), one, apart)
     return sets
 
 
@@ -161,8 +173,12 @@ def _set_of(
 
 
 @lru_cache(maxsize=1)
-def _held(corpus: Path, fingerprint: str) -> dict[str, tuple[int, frozenset[str]]]:
-    """(documents that hold an item, items held) of each set, from the documents of a corpus, kept and rejected."""
+def _held(corpus: Path, fingerprint: str) -> tuple[dict[str, tuple[int, frozenset[str]]], bool]:
+    """(documents that hold an item, items held) of each set, from the documents of a corpus, kept and rejected.
+
+    And whether a document may hold more items than it names.
+    """
+    crowded = False
     documents: dict[str, int] = {}
     items: dict[str, set[str]] = {}
     for part in ("documents", "rejected"):
@@ -173,12 +189,13 @@ def _held(corpus: Path, fingerprint: str) -> dict[str, tuple[int, frozenset[str]
                 for batch in file.iter_batches(columns=[_FOUND]):
                     column = batch.column(0)
                     for row in column.filter(pc.is_valid(column)).to_pylist():
+                        crowded = crowded or len(row) >= MOST_ITEMS
                         pairs = [name.split("/", 1) for name in row]
                         for name, item in pairs:
                             items.setdefault(name, set()).add(item)
                         for name in {name for name, _ in pairs}:
                             documents[name] = documents.get(name, 0) + 1
-    return {name: (documents[name], frozenset(items[name])) for name in items}
+    return {name: (documents[name], frozenset(items[name])) for name in items}, crowded
 
 
 def _unsearchable(corpus: Path, manifest: Manifest, name: str) -> int | None:
