@@ -1,4 +1,4 @@
-"""Every engine makes the same bytes: documents, rejected, pairs, piece counts, `.bin/.idx`."""
+"""Every engine makes the same bytes: documents, rejected, pairs, evaluation records, piece counts, `.bin/.idx`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from roots_pipeline.__main__ import app
@@ -81,6 +82,20 @@ def test_what_is_counted_is_what_a_run_does(tmp_path: Path, recipe: str) -> None
     plan = plan_of(changed, out)
     assert digest(out) == before  # a plan changes nothing
     assert sum(step.tasks - step.reused for step in plan.steps) == run_of(changed, out).tasks_run > 0
+
+
+def test_the_records_of_evaluation_sets_are_a_task_more(tmp_path: Path, recipe: str) -> None:
+    write_lines(tmp_path / "set.jsonl", ["where do the old herons sleep in the long winter"], "q")
+    stage = {"stage": "decontaminate", "evaluations": [{"name": "herons", "path": str(tmp_path / "set.jsonl")}]}
+    value = yaml.safe_load(Path(recipe).read_text())
+    value["corpus"]["stages"].insert(1, stage)
+    Path(recipe).write_text(yaml.safe_dump(value))
+    checked, out = load_corpus_recipe(recipe), tmp_path / "out"
+    plan = plan_of(checked, out)
+    engine = run_of(checked, out)
+    assert [(step.title, step.tasks) for step in plan.steps] == engine.steps
+    again = plan_of(checked, out)
+    assert all(step.reused == step.tasks for step in again.steps)
 
 
 def test_a_run_that_was_stopped(tmp_path: Path, recipe: str) -> None:
