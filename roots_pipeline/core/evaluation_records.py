@@ -53,11 +53,13 @@ def _as_json(value: object) -> Any:
 
 
 def _plain(value: Any, depth: int = _DEEPEST) -> Any:
-    """A value that orjson can write: numbers of more than 64 bits are text, what lies deeper does not count."""
+    """A value that orjson can write: large numbers as text, half characters replaced, and without what lies deeper."""
     if isinstance(value, dict):
-        return {str(name): _plain(inner, depth - 1) for name, inner in value.items()} if depth else None
+        return {_plain(str(name)): _plain(inner, depth - 1) for name, inner in value.items()} if depth else None
     if isinstance(value, list | tuple):
         return [_plain(inner, depth - 1) for inner in value] if depth else None
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
     return str(value) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64 else value
 
 

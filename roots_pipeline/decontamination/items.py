@@ -62,6 +62,8 @@ def _read(evaluation: Evaluation, *, whole: bool) -> list[tuple[Item, bytes]]:
         item = _item(evaluation, record)
         if item.id in taken:
             item = item._replace(id=record.place)
+        while item.id in taken:  # an id that looks like a place
+            item = item._replace(id=f"{item.id}+")
         taken.add(item.id)
         read.append((item, record_key(record.values) if whole else b""))
     if not any(item.text.strip() for item, _ in read):

@@ -107,6 +107,10 @@ def test_no_two_items_have_one_id(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_bytes(LINES)
     assert [item.id for item in read_items(Evaluation("s", str(tmp_path)))] == [
         "a", "7", "set.jsonl:3", "set.jsonl:4", "e"]
+    places = [{"id": "set.jsonl:2", "text": "one"}, {"text": "two"}, {"id": "set.jsonl:2+", "text": "three"}]
+    write_set(tmp_path, "set", places)
+    assert [item.id for item in read_items(Evaluation("s", str(tmp_path)))] == [
+        "set.jsonl:2", "set.jsonl:2+", "set.jsonl:3"]
 
 
 def test_files_that_changed_since_the_plan(tmp_path: Path) -> None:
@@ -123,7 +127,8 @@ class Thing:
 
 def test_keys_of_what_json_has_no_form_for() -> None:
     stone = datetime(2024, 5, 1, tzinfo=UTC)
-    values = [b"\xff", Decimal("1.5"), stone, np.arange(3), np.float32(0.5), Thing(), {1: 2}, 1 << 70, float("nan")]
+    values = [b"\xff", Decimal("1.5"), stone, np.arange(3), np.float32(0.5), Thing(), {1: 2}, 1 << 70, float("nan"),
+              "half \ud800"]
     keys = [record_key({"value": value}) for value in values]
     assert len(set(keys)) == len(values) and {len(key) for key in keys} == {16}
     assert keys[5] == record_key({"value": Thing()})
