@@ -25,8 +25,8 @@ matter, and documents need not meet.
 
 Out: verdict `contaminated` with the cause `<set>/<item id>` (action `drop`); for every action the measure
 `contamination_overlap`, the largest overlap (or similarity) with any item, and `contamination_items`, the items that
-contaminated the document, the cause first. For documents that could reach the threshold the overlap is that after step
-2, for all others that before.
+contaminated the document, the cause first, before those that an earlier stage `decontaminate` has noted. For documents
+that could reach the threshold the overlap is that after step 2, for all others that before.
 """
 
 from __future__ import annotations
