@@ -172,7 +172,8 @@ class Schedule:
         mark = fingerprint([self.code, [[*map(asdict, evaluations), content] for evaluations, content in compared]])
         arguments = {"stages": compared, "output": join(self.folder, EVALUATIONS)}
         record = work_path(self.folder, "publish", "evaluations.json")
-        return [Task("evaluations", record, mark, write_records, arguments)]
+        first = max(shard.size for shard in self.shards) + 1  # else one worker would be left with it at the end
+        return [Task("evaluations", record, mark, write_records, arguments, first)]
 
     def _check_bad(self, read: Sequence[dict[str, Any]]) -> None:
         bad, rows = sum(result["bad"] for result in read), sum(result["rows"] for result in read)
