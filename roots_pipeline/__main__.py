@@ -23,7 +23,7 @@ from roots_pipeline.core.errors import RecipeError
 from roots_pipeline.core.options import DryRun, Json, Quiet, Recipe, Workers
 from roots_pipeline.core.output import Output
 from roots_pipeline.core.recipe_note import noting, recipe_for
-from roots_pipeline.core.storage import join
+from roots_pipeline.core.storage import exists, join
 from roots_pipeline.decontamination.review import write_review
 from roots_pipeline.dedup.reference import Rememberable, write_reference
 from roots_pipeline.engines.choice import EngineName, EngineOption, RunnerOptions, open_engine, what_ran
@@ -65,8 +65,6 @@ def run(
 ) -> None:
     """Run a recipe: read, measure, judge, deduplicate, write. The same command resumes a run that was stopped."""
     output = Output(quiet, json)
-    if engine is EngineName.local and not dry_run:
-        prepare(workers)
     named = recipe_for(run, "corpus", recipe)
     checked = load_corpus_recipe(named)
     if limit is not None:
@@ -76,6 +74,8 @@ def run(
         found = plan_corpus(checked, folder, workers or os.cpu_count() or 1, 0)
         output.result(asdict(found), *plan_parts(found))
         return
+    if engine is EngineName.local and not exists(join(folder, "manifest.json")):  # else there may be nothing to do
+        prepare(workers)
     for sentence in advice_on(checked):
         output.progress.say(sentence)
     with noting(run, "corpus", named), open_engine(engine, workers, runner_options, output.progress) as opened:

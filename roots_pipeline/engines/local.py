@@ -33,7 +33,6 @@ class LocalEngine:
         self.tasks_run = 0
 
     def __enter__(self) -> LocalEngine:
-        prepare(self.workers)
         return self
 
     def __exit__(
@@ -97,7 +96,7 @@ class LocalEngine:
 
 
 def prepare(workers: int | None) -> None:
-    """Begin to get ready for so many workers, which takes a second that a recipe can be read in."""
+    """Begin to get ready for so many workers, which takes a second that a run can be planned in."""
     if (workers or os.cpu_count() or 1) > 1:
         with suppress(OSError, EOFError):  # where there can be no workers, the first task says so
             prepare_workers()
