@@ -100,7 +100,7 @@ def prepare_workers() -> None:
     """Have the fork server started, if it is not yet; it imports what tasks need while the caller goes on.
 
     Workers are not forked from this process: they would inherit locks that library threads may hold. The fork server
-    has no threads.
+    has only threads of memory allocators, which are made to be forked.
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOAD)
     resource_tracker.ensure_running()  # else the fork server would start it, and it lets the signals through
